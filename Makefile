@@ -1,0 +1,35 @@
+# make run: the wallet and its page. make test: everything CI runs. PORT=8081 make run for another port.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+PORT ?= 8080
+DATA ?= data
+
+.PHONY: setup run demo test check soak bench clean
+setup: .venv/dev
+run: .venv/run
+	@$(BIN)/purse up --data $(DATA) --port $(PORT)
+demo: .venv/run
+	@$(BIN)/python -m commonpurse demo
+test: .venv/dev
+	$(BIN)/pytest
+check: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+soak: .venv/dev
+	PURSE_SOAK=1 $(BIN)/pytest tests/property tests/simulation --timeout 0
+bench: .venv/dev
+	$(BIN)/python -m bench
+clean:
+	rm -rf .venv dist
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Common Purse needs Python 3.11 or newer; found: $$(python3 --version 2>&1 || echo no python3). Or set PYTHON=/path/to/python3."; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "This Python cannot make a virtual environment (on Debian: apt install python3-venv)."; exit 1; }
+.venv/run: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+.venv/dev: .venv/run
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

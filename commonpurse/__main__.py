@@ -1,0 +1,90 @@
+"""The `purse` command: which commands there are, and what to do when one fails. What they do stands in `commands/`.
+
+A command's module is imported only when it is called: `purse --help` must answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from commonpurse.commands import API_OPTIONS_WITH_ENVIRONMENT
+
+COMMANDS = {
+    "up": ("up", "Start a wallet on this machine: server, engine and web page."),
+    "hold": ("calls", "Ask whether a call may cost this much."),
+    "settle": ("calls", "Say what the call really cost."),
+    "release": ("calls", "Give a hold back: the call did not happen."),
+    "renew": ("calls", "Hold on longer, maybe more."),
+    "observe": ("desk", "Record the provider's own figure."),
+    "adjust": ("desk", "Correct what was settled, with a reason."),
+    "freeze": ("desk", "Refuse new holds for now."),
+    "thaw": ("desk", "Lift a freeze."),
+    "revoke": ("desk", "Refuse new holds of one user, key or other label."),
+    "restore": ("desk", "Undo a revocation."),
+    "status": ("status", "What is used, held and left."),
+    "plan": ("plan", "Show the budgets, or change them."),
+    "drive": ("drive", "Send a real traffic trace through the wallet."),
+}
+"""Every command: its module in `commands/`, and its line in `purse --help`."""
+
+
+class Purse(click.Group):
+    """A group that knows its commands by name and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"commonpurse.commands.{COMMANDS[cmd_name][0]}")
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from commonpurse.version import version_line
+
+        click.echo(version_line())
+        ctx.exit()
+
+
+@click.group(cls=Purse, params=API_OPTIONS_WITH_ENVIRONMENT)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Say the version of this program, its rules and its nats-server.",
+)
+@click.pass_context
+def purse(ctx: click.Context) -> None:
+    """A hard cap on what AI calls may cost.
+
+    Before each call, `purse hold` the most it could cost; afterwards, `purse settle` what it did cost. `purse up`
+    starts a wallet here; all other commands speak to one over HTTP.
+
+    Exit codes: 0 done or held, 1 error, 2 usage, 3 refused, 4 the stream cannot be trusted.
+    """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(purse.main(prog_name="purse", standalone_mode=True))
+
+
+if __name__ == "__main__":
+    main()

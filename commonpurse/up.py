@@ -1,0 +1,213 @@
+"""`purse up`: a whole wallet on this machine, from the server to the page, in one command.
+
+It checks what can be checked before anything starts, then hands the processes to the supervisor. It never touches the
+stream itself except to create it and to ask for a plan, and it ends what it started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import structlog
+
+from commonpurse.first_plan import make_stream, prepare_wallet, wanted_plan
+from commonpurse.supervisor import UNTRUSTED, Program, Service, Supervisor, module
+from engine.data_folder import locked
+from engine.embedded import embedded_nats
+from engine.errors import Misconfigured, PurseError, Untrusted
+
+KEY_FILE = "admin.key"
+READY_POLL_S = 0.05
+READY_WAIT_S = 2.0  # for one answer of /readyz
+SLOW_S = 10.0  # then say what it is waiting for
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  listened on, asked on loopback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    """What `purse up` is told. `port` 0: any free one. `nats`: join this server instead of starting one."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8080
+    config: Path | None = None
+    nats: str | None = None
+    open: bool = False
+    wallet: str = "main"
+
+
+async def up(options: UpOptions) -> int:
+    """Run the wallet until SIGINT or SIGTERM. Returns the exit code: 0, 1 an error, 4 the stream cannot be trusted."""
+    _log_to_stderr()
+    stop = _stop_on_signals()
+    try:
+        return await _up(options, stop)
+    except PurseError as error:
+        return _failed(error)
+
+
+async def _up(options: UpOptions, stop: asyncio.Event) -> int:
+    port = free_port(options.host, options.port)
+    wanted = await asyncio.to_thread(wanted_plan, options.config)
+    data = await asyncio.to_thread(options.data.resolve)
+    async with AsyncExitStack() as stack:
+        url, servers = await stack.enter_async_context(_server(options, data))
+        key = admin_key(data / KEY_FILE)
+        await make_stream(url, options.wallet)
+        programs = _programs(options, url=url, data=data, port=port)
+        page = _page(options.host, port)
+        prepare = partial(prepare_wallet, url, options.wallet, wanted, data)
+        supervisor = Supervisor([*servers, *programs], say)
+        async with asyncio.TaskGroup() as group:
+            opening = group.create_task(_open(prepare, page, _welcome(page, key=key, data=data), stop))
+            status = await supervisor.run(stop)
+            opening.cancel()
+    return status if opening.cancelled() else max(status, opening.result())
+
+
+@asynccontextmanager
+async def _server(options: UpOptions, data: Path) -> AsyncIterator[tuple[str, list[Service]]]:
+    """The server's address, and the server if it is ours to keep running. The data folder is locked either way."""
+    if options.nats is None:
+        async with embedded_nats(data, wallet=options.wallet) as server:
+            yield server.url, [server]
+    else:
+        async with locked(data):
+            yield options.nats, []
+
+
+def _programs(options: UpOptions, *, url: str, data: Path, port: int) -> list[Program]:
+    environment = {
+        **os.environ,
+        "PURSE_NATS_URL": url,
+        "PURSE_WALLET": options.wallet,
+        "PURSE_DATA": str(data),
+        "PURSE_HOST": options.host,
+        "PURSE_PORT": str(port),
+        "PURSE_OPEN": "1" if options.open else "",
+        "PURSE_CONFIG": str(options.config.resolve()) if options.config else "",
+    }
+    if options.nats is None:
+        environment["PURSE_PATIENCE_MS"] = "0"  # the only engine there is need not wait for another
+    return [module(name, environment=environment, logs=data / "logs") for name in ("engine", "projector", "web")]
+
+
+async def _open(prepare: Callable[[], Awaitable[None]], page: str, welcome: str, stop: asyncio.Event) -> int:
+    """While the programs come up: give the wallet its plan, wait until all is ready, welcome the operator."""
+    try:
+        await prepare()
+    except PurseError as error:
+        stop.set()
+        return _failed(error)
+    await _ready(page)
+    print(welcome, flush=True)
+    return 0
+
+
+async def _ready(page: str) -> None:
+    """Wait for `/readyz`, however long the replay takes; the supervisor notices what does not come up at all."""
+    loop = asyncio.get_running_loop()
+    speaks_at = loop.time() + SLOW_S
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=READY_WAIT_S)) as session:
+        while (missing := await _missing(session, page)) is not None:
+            if loop.time() >= speaks_at:
+                say(f"still starting: {missing}")
+                speaks_at = loop.time() + SLOW_S
+            await asyncio.sleep(READY_POLL_S)
+
+
+async def _missing(session: aiohttp.ClientSession, page: str) -> str | None:
+    """What is not ready yet, None if all is."""
+    try:
+        async with session.get(f"{page}readyz?verbose") as answer:
+            return None if answer.status == 200 else (await answer.text())[:300]
+    except (aiohttp.ClientError, TimeoutError):
+        return f"{page} does not answer yet"
+
+
+def _page(host: str, port: int) -> str:
+    asked = EVERYWHERE.get(host, host)
+    return f"http://[{asked}]:{port}/" if ":" in asked else f"http://{asked}:{port}/"
+
+
+def _welcome(page: str, *, key: str, data: Path) -> str:
+    return f"""
+Common Purse is ready.
+  page       {page}
+  admin key  {key}   (kept in {data / KEY_FILE})
+  data       {data}
+  stop       Ctrl-C; the next `purse up` on this folder goes on with the same day
+"""
+
+
+def say(line: str) -> None:
+    """One thing that happened, for whoever watches."""
+    print(f"purse: {line}", file=sys.stderr, flush=True)
+
+
+def _failed(error: PurseError) -> int:
+    say(str(error))
+    return UNTRUSTED if isinstance(error, Untrusted) else 1
+
+
+def free_port(host: str, port: int) -> int:
+    """`port` if the page can listen there (0: any). Raises `Misconfigured` with what to do about it."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            chosen: int = probe.getsockname()[1]
+            return chosen
+    except OSError as error:
+        raise Misconfigured(
+            f"cannot listen on {host}:{port} ({error.strerror}): choose another port with --port or PURSE_PORT"
+        ) from None
+
+
+def admin_key(file: Path) -> str:
+    """The wallet's admin key: read, or made and kept in a file that only its owner reads."""
+    try:
+        if kept := file.read_text(encoding="ascii").strip():
+            return kept
+    except FileNotFoundError:
+        pass
+    key = f"purse_{secrets.token_urlsafe(32)}"
+    new = file.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as written:
+        written.write(f"{key}\n")
+        written.flush()
+        os.fsync(written.fileno())
+    new.replace(file)  # whole or not at all
+    return key
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(sig, stop.set)
+    return stop
+
+
+def _log_to_stderr() -> None:
+    """What the operator must know of this process's own log; the programs keep theirs under `DATA/logs`."""
+    logging.getLogger("nats").setLevel(logging.CRITICAL)  # its news arrive through callbacks, as our own events
+    structlog.configure(
+        processors=[structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)],
+        wrapper_class=structlog.make_filtering_bound_logger("warning"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

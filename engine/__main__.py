@@ -1,0 +1,37 @@
+"""`python -m engine`: one engine process. Reads its settings from the environment and nothing else.
+
+PURSE_NATS_URL, PURSE_WALLET (main), PURSE_PATIENCE_MS (0: speak at once; a standby waits this long). Exit code 4: the
+stream cannot be trusted.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+
+import structlog
+
+from engine.journal import Journal
+from engine.process import main
+from engine.service import Engine
+
+log = structlog.get_logger()
+
+
+async def serve() -> None:
+    url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
+    wallet = os.environ.get("PURSE_WALLET", "main")
+    patience_s = int(os.environ.get("PURSE_PATIENCE_MS", "0")) / 1000
+    instance = f"e-{secrets.token_hex(6)}"
+    async with Journal.connect(url, wallet=wallet, name="purse-engine") as journal:
+        log.info("engine_starting", engine=instance, wallet=wallet)
+        # The state is millions of live objects that never become garbage in cycles: a collection only costs pauses
+        # (p99 at 1,024 callers was 49-383 ms with it, 6-28 ms without).
+        gc.freeze()
+        gc.disable()
+        await Engine(journal, instance=instance, patience_s=patience_s).run()
+
+
+if __name__ == "__main__":
+    main(serve)

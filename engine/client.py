@@ -1,0 +1,390 @@
+"""Purse: the typed client of a wallet. Used by the web front end, by benchmarks and by other people's programs alike.
+
+    async with Purse.connect("nats://...") as purse:
+        async with purse.holding({"usd": "0.01"}, labels={"provider": "jev"}) as hold:
+            answer = await call_the_model(...)
+            hold.cost(usd=answer.cost)
+
+Amounts are written in units, as decimal strings, `Decimal` or `int`; never floats. A refusal comes back as an outcome;
+exceptions mean that the ask was wrong (`BadAsk`) or that the world failed (`NoAnswer`, `StreamRefused`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+
+from engine.asking import Answered, Asker
+from engine.core import amounts as written
+from engine.core import checks
+from engine.core.amounts import SCALES, AmountError
+from engine.core.messages import (
+    Adjust,
+    Amounts,
+    AnyAsk,
+    AnyOutcome,
+    Freeze,
+    Held,
+    Hold,
+    Late,
+    Life,
+    Observe,
+    Option,
+    Renew,
+    Restore,
+    Revoke,
+    Settle,
+    Status,
+    Thaw,
+)
+from engine.core.plan import LapsePolicy, Plan
+from engine.errors import BadAsk, NoAnswer, Refused
+from engine.journal import Journal
+
+__all__ = ["Answered", "Holding", "Purse"]
+
+WAIT_S = 5.0
+READ_WAIT_S = 2.0
+CLOSE_WAIT_S = 5.0
+CLOCK_SLACK_S = 60  # the engine judges what is from the future; here only what cannot be meant
+NS = 1_000_000_000
+
+Said: TypeAlias = Mapping[str, "str | int | Decimal"]
+"""Unit -> amount in units: `{"usd": "0.01"}`."""
+
+Document = TypeVar("Document")
+
+
+class Purse:
+    """One client of one wallet. Made by `Purse.connect`; safe for any number of concurrent callers."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._asker = Asker(journal)
+        self._scales: dict[str, int] = dict(SCALES)
+        self._plan: Plan | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, url: str, *, wallet: str = "main", data: Path | None = None) -> AsyncIterator[Purse]:
+        """Connect for as long as the block runs. `data` is where this client may keep what it could not send.
+
+        Raises `NoAnswer` if no server answers at `url`.
+        """
+        async with Journal.connect(url, wallet=wallet, name="purse-client") as journal:
+            purse = cls(journal)
+            await purse._asker.start()
+            minding = asyncio.create_task(purse._asker.run())
+            try:
+                yield purse
+            finally:
+                await purse._asker.close(CLOSE_WAIT_S)
+                minding.cancel()
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    async def ask(self, ask: AnyAsk, *, wait_s: float = WAIT_S) -> Answered:
+        """Ask one thing and hear its outcome, with sequence and receipt. Raises `BadAsk`, `NoAnswer`, `StreamRefused`.
+
+        A hold that came too late only because this machine's clock was off is asked once more.
+        """
+        deadline = time.monotonic() + wait_s
+        await self._check([ask])
+        (answered,) = await self._asker.ask([ask], wait_s=wait_s)
+        left_s = deadline - time.monotonic()
+        if isinstance(answered.outcome, Late) and isinstance(ask, Hold) and left_s > 0:
+            again = msgspec.structs.replace(ask, by=self.by(left_s))
+            (answered,) = await self._asker.ask([again], wait_s=left_s)
+        return answered
+
+    async def ask_all(self, asks: Sequence[AnyAsk], *, wait_s: float = WAIT_S) -> list[Answered]:
+        """Ask a list in one message: one outcome each, in order, each ask standing alone.
+
+        Raises `BadAsk` for the first that must not reach the stream; nothing is sent then.
+        """
+        await self._check(asks)
+        return await self._asker.ask(asks, wait_s=wait_s)
+
+    def by(self, wait_s: float) -> int:
+        """The deadline of a hold asked now: the moment, in stream time, at which its caller stops waiting."""
+        return self._asker.now() + int(wait_s * NS)
+
+    def now(self) -> int:
+        """The stream's time as this client estimates it, ns."""
+        return self._asker.now()
+
+    @property
+    def receipt(self) -> tuple[int, str]:
+        """Sequence and chain of the newest told this client has heard."""
+        return self._asker.receipt
+
+    async def hold(
+        self,
+        amounts: Said | None = None,
+        *,
+        id: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        options: Sequence[Option] | None = None,
+        ttl_s: int | None = None,
+        on_lapse: LapsePolicy | None = None,
+        wait_s: float = WAIT_S,
+    ) -> AnyOutcome:
+        """May I spend at most this? `Held` is the only permission; whatever else comes back says why not.
+
+        Give `amounts` or, for several ways to make the call, `options` (integers of the smallest part), best first.
+        """
+        if options is None:
+            options = [Option(await self.amounts(amounts or {}))]
+        ask = Hold(
+            id=id or uuid.uuid4().hex,
+            options=list(options),
+            by=self.by(wait_s),
+            labels=dict(labels or {}),
+            ttl_s=ttl_s,
+            on_lapse=on_lapse,
+        )
+        return _first((await self.ask(ask, wait_s=wait_s)).outcome)
+
+    async def settle(
+        self,
+        hold: str,
+        amounts: Said,
+        *,
+        final: bool = True,
+        estimated: bool = False,
+        held_at: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        wait_s: float = WAIT_S,
+    ) -> AnyOutcome:
+        """The call cost this; with `final=False`, this much so far. Never refused, safe to repeat."""
+        ask = Settle(
+            hold=hold,
+            amounts=await self.amounts(amounts),
+            final=final,
+            estimated=estimated,
+            held_at=held_at,
+            labels=dict(labels or {}),
+        )
+        return (await self.ask(ask, wait_s=wait_s)).outcome
+
+    async def release(self, hold: str, *, wait_s: float = WAIT_S) -> AnyOutcome:
+        """The call was not made: give everything back that was not reported as progress."""
+        return (await self.ask(Settle(hold=hold, release=True), wait_s=wait_s)).outcome
+
+    async def renew(
+        self, hold: str, n: int, *, ttl_s: int | None = None, amounts: Said | None = None, wait_s: float = WAIT_S
+    ) -> AnyOutcome:
+        """Hold on longer; `n` counts 1, 2, ...; `amounts` is the new total grant."""
+        total = await self.amounts(amounts) if amounts else {}
+        return _first((await self.ask(Renew(hold=hold, n=n, ttl_s=ttl_s, amounts=total), wait_s=wait_s)).outcome)
+
+    async def observe(self, ask: Observe, *, wait_s: float = WAIT_S) -> AnyOutcome:
+        """Report the provider's own figure."""
+        return (await self.ask(ask, wait_s=wait_s)).outcome
+
+    async def adjust(self, ask: Adjust, *, wait_s: float = WAIT_S) -> AnyOutcome:
+        """Correct what was settled, on the record."""
+        return (await self.ask(ask, wait_s=wait_s)).outcome
+
+    async def freeze(self, scope: str, reason: str, *, until: int | None = None, by_whom: str = "") -> AnyOutcome:
+        """Refuse new holds in a scope: `all`, a budget's name, or `label=value`."""
+        return (await self.ask(Freeze(uuid.uuid4().hex, scope, reason, by_whom, until))).outcome
+
+    async def thaw(self, scope: str, reason: str = "", *, by_whom: str = "") -> AnyOutcome:
+        return (await self.ask(Thaw(uuid.uuid4().hex, scope, reason, by_whom))).outcome
+
+    async def revoke(self, label: str, value: str, reason: str, *, by_whom: str = "") -> AnyOutcome:
+        """Refuse new holds that carry this label."""
+        return (await self.ask(Revoke(uuid.uuid4().hex, label, value, reason, by_whom))).outcome
+
+    async def restore(self, label: str, value: str, reason: str = "", *, by_whom: str = "") -> AnyOutcome:
+        return (await self.ask(Restore(uuid.uuid4().hex, label, value, reason, by_whom))).outcome
+
+    @asynccontextmanager
+    async def holding(
+        self,
+        amounts: Said,
+        *,
+        id: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        ttl_s: int | None = None,
+        wait_s: float = WAIT_S,
+    ) -> AsyncIterator[Holding]:
+        """Hold for the length of a block and settle at its end. Raises `Refused`, with the outcome, if not held.
+
+        Say what it cost with `hold.cost(...)`, or that it never happened with `hold.release()`. A block that says
+        neither, or fails before it could, is settled at the larger of grant and progress, as an estimate: the call may
+        have happened.
+        """
+        outcome = await self.hold(amounts, id=id, labels=labels, ttl_s=ttl_s, wait_s=wait_s)
+        if not isinstance(outcome, Held):
+            raise Refused(outcome)
+        hold = Holding(self, outcome)
+        try:
+            yield hold
+        finally:
+            await self._asker.ask([hold.ending()], wait_s=wait_s)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def status(self) -> Status | None:
+        """The wallet as the projector sees it now; None if no projector answers."""
+        return await self._read("read.status", b"", Status)
+
+    async def life(self, id: str) -> Life | None:
+        """One call; None if the wallet does not remember it. Raises `NoAnswer` if no projector answers."""
+        answer = await self._request("read.life", id.encode())
+        return msgspec.json.decode(answer, type=Life | None)
+
+    async def plan(self) -> Plan | None:
+        """The plan in force; None if there is none yet or no projector answers."""
+        plan = await self._read("read.plan", b"", Plan)
+        if plan is not None:
+            self._plan = plan
+            self._scales |= plan.units
+        return plan
+
+    async def ready(self) -> bool:
+        """Whether an engine that has finished its replay answers."""
+        try:
+            await self._request("ready", b"")
+        except NoAnswer:
+            return False
+        return True
+
+    async def follow_status(self) -> AsyncIterator[Status]:
+        """Live statuses. Latest wins: a slow reader misses the ones between, never the newest."""
+        newest: asyncio.Queue[Status] = asyncio.Queue(maxsize=1)
+
+        async def take(message: Msg) -> None:
+            if newest.full():
+                newest.get_nowait()
+            newest.put_nowait(msgspec.json.decode(message.data, type=Status))
+
+        subscription = await self.journal.client.subscribe(self.journal.names.subject("live"), cb=take)
+        try:
+            while True:
+                yield await newest.get()
+        finally:
+            if self.journal.client.is_connected:
+                await subscription.unsubscribe()
+
+    async def read(self, word: str, payload: bytes = b"") -> bytes:
+        """A projector's answer to `read.<word>`, as it came. Raises `NoAnswer`."""
+        return await self._request(f"read.{word}", payload)
+
+    async def _read(self, word: str, payload: bytes, document: type[Document]) -> Document | None:
+        try:
+            answer = await self._request(word, payload)
+        except NoAnswer:
+            return None
+        return msgspec.json.decode(answer, type=document | None)
+
+    async def _request(self, word: str, payload: bytes) -> bytes:
+        try:
+            answer = await self.journal.client.request(self.journal.names.subject(word), payload, timeout=READ_WAIT_S)
+        except (TimeoutError, nats.errors.Error) as error:
+            raise NoAnswer(f"nobody answers {word}") from error
+        return answer.data
+
+    async def _check(self, asks: Sequence[AnyAsk]) -> None:
+        """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan."""
+        now = self.now()
+        if self._plan is None:
+            await self.plan()
+        for index, ask in enumerate(asks):
+            wrong = _wrong(ask, self._plan, self._scales, now)
+            if wrong is not None and await self.plan() is not None:
+                wrong = _wrong(ask, self._plan, self._scales, now)
+            if wrong is not None:
+                raise BadAsk(wrong[0] if len(asks) == 1 else f"asks[{index}].{wrong[0]}", wrong[1])
+
+    async def amounts(self, said: Said) -> Amounts:
+        """Amounts in units as integers of the smallest part. Raises `BadAsk` naming the unit."""
+        if not said:
+            raise BadAsk("amounts", "expected at least one amount")
+        if any(unit not in self._scales for unit in said):
+            await self.plan()
+        return {unit: self._amount(unit, amount) for unit, amount in said.items()}
+
+    def _amount(self, unit: str, amount: str | int | Decimal) -> int:
+        scale = self._scales.get(unit)
+        if scale is None:
+            raise BadAsk("amounts", f"unknown unit; this wallet knows {', '.join(sorted(self._scales))}")
+        try:
+            return written.parse(amount, unit=unit, scale=scale)
+        except AmountError as error:
+            raise BadAsk(f"amounts.{unit}", str(error)) from error
+
+
+class Holding:
+    """An open hold inside `async with purse.holding(...)`."""
+
+    def __init__(self, purse: Purse, held: Held) -> None:
+        self.id = held.id
+        self.held = held
+        self._purse = purse
+        self._cost: Amounts | None = None
+        self._released = False
+        self._progress: Amounts = {}
+
+    def cost(self, **amounts: str | int | Decimal) -> None:
+        """What the call really cost, in units: `hold.cost(usd="0.0042")`. Settled when the block ends."""
+        self._cost = {unit: self._purse._amount(unit, amount) for unit, amount in amounts.items()}
+
+    def release(self) -> None:
+        """The call was never made."""
+        self._released = True
+
+    async def progress(self, **amounts: str | int | Decimal) -> AnyOutcome:
+        """What it has cost so far, as totals, on the record at once: kept even if this process dies."""
+        said = {unit: self._purse._amount(unit, amount) for unit, amount in amounts.items()}
+        self._progress |= said
+        return (await self._purse.ask(Settle(hold=self.id, amounts=said, final=False))).outcome
+
+    def ending(self) -> Settle:
+        """The settle that ends this hold."""
+        if self._cost is not None:
+            return Settle(hold=self.id, amounts=self._cost)
+        if self._released:
+            return Settle(hold=self.id, release=True)
+        worst = {unit: max(grant, self._progress.get(unit, 0)) for unit, grant in self.held.amounts.items()}
+        return Settle(hold=self.id, amounts=self._progress | worst, estimated=True)
+
+
+def _first(outcome: AnyOutcome) -> AnyOutcome:
+    """Whoever asks again hears the first answer."""
+    was = getattr(outcome, "was", None)
+    return was if was is not None else outcome
+
+
+def _wrong(ask: AnyAsk, plan: Plan | None, scales: Mapping[str, int], now: int) -> checks.Wrong | None:
+    """What the ask alone shows to be wrong, as far as this client can know."""
+    try:
+        match ask:
+            case Hold():
+                return checks.hold(ask, plan, now) if plan is not None else None
+            case Settle():
+                return checks.settle(ask, scales)
+            case Renew():
+                return checks.renew(ask, plan, scales) if plan is not None else None
+            case Observe():
+                return checks.observe(ask, now + CLOCK_SLACK_S * NS)
+            case Adjust():
+                return checks.adjust(ask)
+            case Freeze() | Thaw() | Revoke() | Restore():
+                return checks.switch(ask)
+            case _:
+                return None
+    except TypeError:
+        return "ask", "a field has the wrong type"

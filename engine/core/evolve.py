@@ -1,0 +1,335 @@
+"""evolve(): what was told has happened. It touches the wallet and never judges, so it never refuses.
+
+Everything it needs stands in the ask, the outcome and the state; it does not match budgets or compare with limits.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from engine.core.messages import (
+    Adjust,
+    Adjusted,
+    Again,
+    Amounts,
+    AnyAsk,
+    AnyOutcome,
+    ApplyPlan,
+    Cooling,
+    Done,
+    Dropped,
+    Exhausted,
+    Freeze,
+    Frost,
+    Frozen,
+    Held,
+    Hold,
+    HoldState,
+    Lapsed,
+    Line,
+    Observe,
+    Observed,
+    Planned,
+    Renew,
+    Restore,
+    Revoke,
+    Revoked,
+    Settle,
+    Settled,
+    Stray,
+    Thaw,
+)
+from engine.core.meter import Meter
+from engine.core.plan import restarts
+from engine.core.wallet import NS, Bound, ClosedRecord, Gone, Heard, HoldRecord, Refusal, Rule, SettleId, Wallet
+
+NOTHING: Amounts = {}
+STALE_ENTRIES_SPARE = 1_024  # a heap is rebuilt when it has this many more entries than twice its live ones
+
+
+def begin(wallet: Wallet, *, seq: int, at: int) -> None:
+    """A new ask message: forget what has aged out. Lapses follow, then `settle_in`."""
+    wallet.upto, wallet.at = seq, at
+    while wallet.forgets and wallet.forgets[0][0] <= at:
+        forget_at, id = heapq.heappop(wallet.forgets)
+        record = wallet.provisional.get(id)
+        if record is not None and record.forget_at == forget_at:
+            del wallet.provisional[id]
+            for bound in record.bound:
+                bound.meter.holders -= 1
+    for memory in (wallet.closed, wallet.refused, wallet.settle_ids, wallet.heard):
+        memory.let_go(at)
+
+
+def lapse(wallet: Wallet, lapsed: Lapsed) -> None:
+    """A hold ended by time."""
+    record = wallet.open.pop(lapsed.hold)
+    _become(record, state="lapsed", charged=lapsed.charged)
+    _remember_provisional(wallet, record)
+
+
+def settle_in(wallet: Wallet) -> None:
+    """After the lapses: freezes that are over end, meters that are over and have no holders are dropped."""
+    if wallet.frozen:
+        wallet.frozen = {s: f for s, f in wallet.frozen.items() if f.until is None or f.until > wallet.at}
+    while wallet.drops and wallet.drops[0][0] <= wallet.at:
+        wallet.overdue.add(heapq.heappop(wallet.drops)[1])
+    for key in [key for key in wallet.overdue if not wallet.metering[key].holders]:
+        wallet.overdue.discard(key)
+        del wallet.metering[key]
+
+
+def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
+    """Take one outcome into the state. Outcomes that changed nothing (invalid, conflict, closed, late ...) pass by."""
+    match outcome:
+        case Held() if isinstance(ask, Hold):
+            _held(wallet, ask, outcome)
+        case Settled():
+            assert isinstance(ask, Settle)
+            _settled(wallet, ask, outcome)
+        case Held():
+            assert isinstance(ask, Renew)
+            _renewed(wallet, ask, outcome)
+        case Exhausted() | Frozen() | Cooling() | Revoked():
+            if isinstance(ask, Hold):
+                wallet.refused.put(ask.id, Refusal(ask, outcome, wallet.upto, ask.by + 1))
+        case Again():
+            if isinstance(ask, Hold) and outcome.state == "open":
+                record = wallet.open[ask.id]
+                record.by = max(record.by, ask.by)
+        case Stray():
+            assert isinstance(ask, Settle)
+            _stray(wallet, ask, outcome)
+        case Observed() | Adjusted() | Planned() | Done():
+            _operated(wallet, ask, outcome)
+        case _:
+            pass
+
+
+def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
+    """What an operator or an observer asked for has happened."""
+    match ask, outcome:
+        case Observe(), Observed():
+            _meter(wallet, ask.budget, outcome.line).observe(ask.figure, as_of=ask.as_of)
+        case Adjust(), Adjusted():
+            if outcome.line is not None:
+                _meter(wallet, ask.budget, outcome.line).move(settled=ask.amount, held=0)
+        case ApplyPlan(), Planned():
+            _planned(wallet, ask, outcome)
+        case ((Freeze() | Thaw() | Revoke() | Restore()), Done()):
+            _switched(wallet, ask)
+        case _:
+            raise AssertionError(f"{type(outcome).__name__} is no answer to {type(ask).__name__}")
+    forget_at = _forget_at(wallet)
+    wallet.heard.put(f"{ask.__struct_config__.tag} {ask.id}", Heard(ask, wallet.upto, forget_at))
+
+
+def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
+    assert wallet.plan is not None
+    on_lapse = ask.on_lapse if ask.on_lapse is not None else wallet.plan.on_lapse
+    record = HoldRecord(
+        id=ask.id,
+        state="open",
+        first=wallet.upto,
+        changed=wallet.upto,
+        at=told.at,
+        by=ask.by,
+        labels=ask.labels,
+        granted=told.amounts,
+        progress=NOTHING,
+        charged=NOTHING,
+        bound=[],
+        gone=[],
+        ask=ask,
+        held=told,
+        expires_at=told.expires_at,
+        charge_on_lapse=on_lapse == "charge",
+    )
+    for budget, line in told.budgets.items():
+        meter = _bind(wallet, record, budget, line)
+        meter.held += told.amounts[meter.unit]
+    wallet.open[ask.id] = record
+    wallet.closed.pop(ask.id)
+    wallet.refused.pop(ask.id)
+    _expire(wallet, record)
+
+
+def _renewed(wallet: Wallet, ask: Renew, told: Held) -> None:
+    record = wallet.open[ask.hold]
+    _become(record, state="open", granted=told.amounts)
+    record.renewed, record.renewal, record.changed = told, ask, wallet.upto
+    if told.expires_at != record.expires_at:
+        record.expires_at = told.expires_at
+        _expire(wallet, record)
+
+
+def _settled(wallet: Wallet, ask: Settle, told: Settled) -> None:
+    record = wallet.open.get(ask.hold) or wallet.provisional[ask.hold]
+    _bind_all(wallet, record, told.budgets, told.dropped)
+    _remember_settle_id(wallet, ask)
+    record.changed = wallet.upto
+    progress = record.progress if ask.final else _highest(record.progress, ask.amounts)
+    if told.state == "open":
+        _become(record, state="open", progress=told.charged)
+    elif told.state in ("lapsed", "estimated"):
+        was_open = wallet.open.pop(ask.hold, None) is not None
+        _become(record, state=told.state, charged=told.charged, progress=progress)
+        if was_open:
+            _remember_provisional(wallet, record)
+    else:
+        wallet.open.pop(ask.hold, None)
+        wallet.provisional.pop(ask.hold, None)
+        _become(record, state=told.state, charged=told.charged)
+        _close(wallet, ask, record)
+
+
+def _stray(wallet: Wallet, ask: Settle, told: Stray) -> None:
+    _remember_settle_id(wallet, ask)
+    record = HoldRecord(
+        id=ask.hold,
+        state="estimated",
+        first=wallet.upto,
+        changed=wallet.upto,
+        at=told.at,
+        by=ask.by or 0,
+        labels=ask.labels,
+        granted=NOTHING,
+        progress=NOTHING if ask.final else ask.amounts,
+        charged=NOTHING,
+        bound=[],
+        gone=[],
+    )
+    _bind_all(wallet, record, told.budgets, told.dropped)
+    _become(record, state=told.state, charged=told.charged)
+    if told.state == "estimated":
+        _remember_provisional(wallet, record)
+    else:
+        _close(wallet, ask, record)
+
+
+def _become(
+    record: HoldRecord,
+    *,
+    state: HoldState,
+    granted: Amounts | None = None,
+    progress: Amounts | None = None,
+    charged: Amounts | None = None,
+) -> None:
+    """Change the hold, and its meters by exactly the difference that makes."""
+    before = [(record.spent(bound.meter.unit), record.taken(bound.meter.unit)) for bound in record.bound]
+    record.state = state
+    if granted is not None:
+        record.granted = granted
+    if progress is not None:
+        record.progress = progress
+    if charged is not None:
+        record.charged = charged
+    for bound, (spent, taken) in zip(record.bound, before, strict=True):
+        meter = bound.meter
+        settled = record.spent(meter.unit) - spent
+        meter.move(settled=settled, held=record.taken(meter.unit) - taken - settled)
+
+
+def _close(wallet: Wallet, ask: Settle, record: HoldRecord) -> None:
+    """The hold has ended exactly: let its meters go and keep only what answers a repeat."""
+    for bound in record.bound:
+        bound.meter.holders -= 1
+    charged = record.charged
+    gave_up = ask.release and not any(charged.values())
+    closed = ClosedRecord(
+        state=record.state,
+        charged=charged,
+        changed=wallet.upto,
+        forget_at=_forget_at(wallet),
+        at_progress=all(record.progress.get(unit, 0) == amount for unit, amount in charged.items()),
+        ended_by=ask.by if gave_up else None,
+    )
+    wallet.closed.put(ask.hold, closed)
+
+
+def _remember_provisional(wallet: Wallet, record: HoldRecord) -> None:
+    record.changed = wallet.upto
+    record.forget_at = _forget_at(wallet)
+    wallet.provisional[record.id] = record
+    heapq.heappush(wallet.forgets, (record.forget_at, record.id))
+
+
+def _remember_settle_id(wallet: Wallet, ask: Settle) -> None:
+    if ask.id and ask.id != f"{ask.hold}:s":
+        wallet.settle_ids.put(ask.id, SettleId(ask.hold, _forget_at(wallet)))
+
+
+def _forget_at(wallet: Wallet) -> int:
+    assert wallet.plan is not None
+    return wallet.at + wallet.plan.remember_s * NS
+
+
+def _bind(wallet: Wallet, record: HoldRecord, budget: str, line: Line) -> Meter:
+    meter = _meter(wallet, budget, line)
+    meter.holders += 1
+    record.bound.append(Bound(meter, line.limit))
+    return meter
+
+
+def _bind_all(wallet: Wallet, record: HoldRecord, lines: dict[str, Line], dropped: list[Dropped]) -> None:
+    for budget, line in lines.items():
+        _bind(wallet, record, budget, line)
+    known = {gone.budget for gone in record.gone}
+    for drop in dropped:
+        if drop.budget not in known:
+            record.gone.append(Gone(drop.budget, wallet.budget_units[drop.budget], drop.each, drop.period))
+
+
+def _meter(wallet: Wallet, budget: str, line: Line) -> Meter:
+    """The meter a line of an outcome speaks of, made now if it is the first."""
+    generation = wallet.generations[budget]
+    key = (budget, generation, line.each, line.start)
+    meter = wallet.metering.get(key)
+    if meter is None:
+        drop_at = wallet.drop_at(line.end)
+        unit = wallet.budget_units[budget]
+        meter = Meter(budget, generation, line.each, unit, line.period, line.start, line.end, drop_at)
+        wallet.metering[key] = meter
+        if drop_at != line.end:
+            heapq.heappush(wallet.drops, (drop_at, key))
+    return meter
+
+
+def _expire(wallet: Wallet, record: HoldRecord) -> None:
+    heapq.heappush(wallet.expiries, (record.expires_at, record.id))
+    if len(wallet.expiries) > 2 * len(wallet.open) + STALE_ENTRIES_SPARE:
+        wallet.expiries = [(open_.expires_at, open_.id) for open_ in wallet.open.values()]
+        heapq.heapify(wallet.expiries)
+
+
+def _highest(known: Amounts, said: Amounts) -> Amounts:
+    return {unit: max(known.get(unit, 0), said.get(unit, 0)) for unit in dict.fromkeys((*known, *said))}
+
+
+def _planned(wallet: Wallet, ask: ApplyPlan, told: Planned) -> None:
+    old = wallet.plan
+    for name, budget in ask.plan.budgets.items():
+        known = old.budgets.get(name) if old is not None else None
+        if known is None or restarts(known, budget):
+            wallet.generations[name] = wallet.generations.get(name, -1) + 1
+        wallet.budget_units[name] = budget.unit
+    wallet.scales |= ask.plan.units
+    wallet.plan, wallet.plan_digest, wallet.plan_first = ask.plan, told.digest, wallet.upto
+    wallet.rules, wallet.named = {}, {}
+    wallet.has_required = any(budget.required for budget in ask.plan.budgets.values())
+    for name, budget in ask.plan.budgets.items():
+        rule = Rule(name, budget, wallet.generations[name], tuple(budget.where.items()))
+        wallet.rules.setdefault(budget.unit, []).append(rule)
+        wallet.named[name] = rule
+
+
+def _switched(wallet: Wallet, ask: Freeze | Thaw | Revoke | Restore) -> None:
+    match ask:
+        case Freeze():
+            wallet.frozen[ask.scope] = Frost(ask.scope, ask.reason, wallet.at, ask.until)
+        case Thaw():
+            wallet.frozen.pop(ask.scope)
+        case Revoke():
+            wallet.revoked[ask.label, ask.value] = ask.reason
+        case Restore():
+            wallet.revoked.pop((ask.label, ask.value))

@@ -1,0 +1,31 @@
+"""Every limit of the language in one place, each with its reason. Nothing here decides anything.
+
+Limits of one process (queues, timeouts, retries) stand at the head of the module that keeps them.
+"""
+
+AMOUNT_MAX = 2**63 - 1  # one amount, so that every language's signed 64-bit integer can hold it
+ID_CHARS_MAX = 96  # on the stream, with the edge's namespace in front
+CALLER_ID_CHARS_MAX = 64  # what a caller may choose, without "/"
+NAME_CHARS_MAX = 32  # a budget, a label, a unit, an option
+LABEL_VALUE_CHARS_MAX = 128
+LABELS_MAX = 16
+UNITS_MAX = 16  # in a plan
+ASK_UNITS_MAX = 8  # in one ask
+OPTIONS_MAX = 8
+BUDGETS_MAX = 64  # in a plan
+MATCHES_MAX = 16  # budgets that one hold may touch: keeps an outcome under 4 KiB
+TEXT_CHARS_MAX = 256  # a reason, a note, a link, who did it
+
+MESSAGE_ASKS_MAX = 1_024
+MESSAGE_BYTES_MAX = 512 * 1024
+TOLD_MESSAGES_MAX = 64
+TOLD_BYTES_MAX = 4 * 1024 * 1024  # past this a told takes no further message
+LAPSES_MAX = 4_096  # that fall due before one ask message; the rest at the next
+
+TTL_S_MIN = 1
+TTL_S_MAX = 24 * 3600
+TTL_S_DEFAULT = 600
+HOLD_LIFE_S_MAX = 48 * 3600  # by renewals
+REMEMBER_S_DEFAULT = 48 * 3600
+REMEMBER_S_MAX = 31 * 24 * 3600
+BY_AHEAD_S_MAX = 3600  # how long a caller may say it will wait: refusals are remembered that long

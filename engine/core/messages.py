@@ -1,0 +1,514 @@
+"""The words on the stream: asks, outcomes, and the messages that carry them.
+
+These Structs *are* the stored format. A field may be added with a default; none is ever renamed, retyped or removed.
+Amounts are integers of a unit's smallest part, moments are nanoseconds since 1970 (UTC) by the stream's clock.
+Reading the past tolerates unknown fields; whoever takes asks from strangers refuses them at the door.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from engine.core.plan import LapsePolicy, Plan
+
+Amounts: TypeAlias = dict[str, int]
+"""Unit -> integer of its smallest part."""
+
+
+# --- asks -----------------------------------------------------------------------------------------------------------
+
+
+class Ask(msgspec.Struct, frozen=True, tag_field="ask", omit_defaults=True, gc=False):
+    """What a front end appends. `id` is its idempotency key."""
+
+
+class Option(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One way to make the call, and the most it could cost. `least`: grant what is left, but at least this much."""
+
+    amounts: Amounts
+    least: Amounts = {}
+    grade: int | None = None
+    name: str = ""
+
+
+class Hold(Ask, frozen=True, tag="hold"):
+    """May I spend at most this? Options come best first; the first that fits is taken.
+
+    `by` is the moment the caller stops waiting, in stream time. `ttl_s` and `on_lapse` default to the plan's.
+    """
+
+    id: str
+    options: list[Option]
+    by: int
+    labels: dict[str, str] = {}
+    ttl_s: int | None = None
+    on_lapse: LapsePolicy | None = None
+    price_book: str = ""
+
+
+class Settle(Ask, frozen=True, tag="settle"):
+    """The call cost this (`final`), or this much so far. Never refused. `id` defaults to `<hold>:s`.
+
+    `release` stands for "an exact final at the progress so far" and carries no amounts; with `by` it is a caller giving
+    up on that attempt. `held_at` and `labels` are used only where the hold is not known.
+    """
+
+    hold: str
+    amounts: Amounts = {}
+    release: bool = False
+    final: bool = True
+    estimated: bool = False
+    held_at: int | None = None
+    by: int | None = None
+    labels: dict[str, str] = {}
+    id: str = ""
+
+
+class Renew(Ask, frozen=True, tag="renew"):
+    """Hold on longer (`n` counts 1, 2, ...), maybe with a larger total grant."""
+
+    hold: str
+    n: int
+    ttl_s: int | None = None
+    amounts: Amounts = {}
+    id: str = ""
+
+
+class Observe(Ask, frozen=True, tag="observe"):
+    """The provider's own figure for one period of one budget."""
+
+    id: str
+    budget: str
+    period: str
+    figure: int
+    as_of: int
+    source: str
+    each: str | None = None
+
+
+class Adjust(Ask, frozen=True, tag="adjust"):
+    """An operator's correction of what was settled, up or down, with its reason."""
+
+    id: str
+    budget: str
+    period: str
+    amount: int
+    reason: str
+    by_whom: str = ""
+    each: str | None = None
+    hold: str | None = None
+
+
+class Freeze(Ask, frozen=True, tag="freeze"):
+    """Refuse new holds in a scope: `all`, a budget's name, or `label=value`."""
+
+    id: str
+    scope: str
+    reason: str
+    by_whom: str = ""
+    until: int | None = None
+
+
+class Thaw(Ask, frozen=True, tag="thaw"):
+    """Lift the freeze of exactly this scope."""
+
+    id: str
+    scope: str
+    reason: str = ""
+    by_whom: str = ""
+
+
+class Revoke(Ask, frozen=True, tag="revoke"):
+    """Refuse new holds that carry this label."""
+
+    id: str
+    label: str
+    value: str
+    reason: str
+    by_whom: str = ""
+
+
+class Restore(Ask, frozen=True, tag="restore"):
+    """Undo a revocation."""
+
+    id: str
+    label: str
+    value: str
+    reason: str = ""
+    by_whom: str = ""
+
+
+class ApplyPlan(Ask, frozen=True, tag="plan"):
+    """Decide by this plan from now on. `replaces` is the digest of the plan it was made from, "" for the first."""
+
+    id: str
+    plan: Plan
+    replaces: str
+    by_whom: str = ""
+
+
+AnyAsk: TypeAlias = Hold | Settle | Renew | Observe | Adjust | Freeze | Thaw | Revoke | Restore | ApplyPlan
+
+ADMIN_ASKS = (Adjust, Freeze, Thaw, Revoke, Restore, ApplyPlan)
+"""Asks that go to the wallet's `admin` subject."""
+
+
+# --- outcomes -------------------------------------------------------------------------------------------------------
+
+
+class Outcome(msgspec.Struct, frozen=True, tag_field="outcome", omit_defaults=True, gc=False):
+    """What was decided. It stands in the told message at the place of its ask."""
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One meter an outcome touched, under its budget's name: period with its bounds, the limit used, what is left."""
+
+    period: str
+    start: int
+    end: int
+    limit: int
+    remaining: int
+    each: str | None = None
+
+
+class Left(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is left in a budget whose `Line` an earlier outcome of this hold told."""
+
+    limit: int
+    remaining: int
+
+
+class Dropped(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A charge to a period whose meter is gone from memory: recorded here, added to that day by whoever reads."""
+
+    budget: str
+    period: str
+    amount: int
+    each: str | None = None
+
+
+HoldState: TypeAlias = Literal["open", "settled", "estimated", "lapsed", "corrected", "stray", "refused"]
+Why: TypeAlias = Literal["never", "spent", "busy", "tier"]
+Flag: TypeAlias = Literal["overrun", "late", "unheld", "unreported", "corrected", "estimated"]
+
+
+class Held(Outcome, frozen=True, tag="held"):
+    """The only permission to call. `n` counts renewals (0: the hold itself); `amounts` is then the new total grant."""
+
+    id: str
+    option: int
+    amounts: Amounts
+    budgets: dict[str, Line]
+    at: int
+    expires_at: int
+    tier: int = 0
+    n: int = 0
+
+
+class Exhausted(Outcome, frozen=True, tag="exhausted"):
+    """It does not fit. Speaks of one budget; `fits` is the largest amount of `unit` that would have fitted."""
+
+    id: str
+    why: Why
+    budget: str
+    unit: str
+    period: str
+    settled: int
+    held: int
+    extra: int
+    limit: int
+    remaining: int
+    fits: int
+    resets_at: int
+    each: str | None = None
+
+
+class Frozen(Outcome, frozen=True, tag="frozen"):
+    id: str
+    scope: str
+    reason: str
+    until: int | None = None
+
+
+class Cooling(Outcome, frozen=True, tag="cooling"):
+    id: str
+    label: str
+    until: int
+
+
+class Revoked(Outcome, frozen=True, tag="revoked"):
+    id: str
+    label: str
+    value: str
+    reason: str
+
+
+class Late(Outcome, frozen=True, tag="late"):
+    """Decided after the caller stopped waiting: nothing was held."""
+
+    id: str
+    by: int
+
+
+class Closed(Outcome, frozen=True, tag="closed"):
+    """The hold has ended; this is no permission to call."""
+
+    id: str
+    state: HoldState
+    charged: Amounts
+
+
+class Again(Outcome, frozen=True, tag="again"):
+    """Already told. `first` is the sequence of the ask message whose entry holds the facts (0: a plan in force).
+
+    `was` is filled in for the caller who asks again, never on the record, so that nobody counts a fact twice.
+    """
+
+    id: str
+    first: int
+    state: str = ""
+    was: AnyOutcome | None = None
+
+
+class Conflict(Outcome, frozen=True, tag="conflict"):
+    """The id is bound to something else. `field` names what differs; for a settle, `charged` is what stands."""
+
+    id: str
+    field: str
+    charged: Amounts = {}
+
+
+class Invalid(Outcome, frozen=True, tag="invalid"):
+    """The ask cannot be understood or names what does not exist. Nothing changed."""
+
+    id: str
+    field: str
+    why: str
+
+
+class Settled(Outcome, frozen=True, tag="settled"):
+    """`charged`: all the hold has cost so far; `released`: what came back; `budgets`: the meters of units it lacked."""
+
+    id: str
+    state: HoldState
+    charged: Amounts
+    released: Amounts = {}
+    left: dict[str, Left] = {}
+    budgets: dict[str, Line] = {}
+    dropped: list[Dropped] = []
+    flags: list[Flag] = []
+
+
+class Stray(Outcome, frozen=True, tag="stray"):
+    """A settlement of a hold nobody knows: charged all the same. `state`: "stray", or "estimated" while provisional."""
+
+    id: str
+    state: HoldState
+    charged: Amounts
+    at: int
+    budgets: dict[str, Line] = {}
+    dropped: list[Dropped] = []
+
+
+class Forgotten(Outcome, frozen=True, tag="forgotten"):
+    """A settlement of a hold older than the memory: nothing charged, listed for a backfill."""
+
+    id: str
+
+
+class Unknown(Outcome, frozen=True, tag="unknown"):
+    id: str
+
+
+class Observed(Outcome, frozen=True, tag="observed"):
+    """`raised_by`: how much the budget's base rose, maybe 0."""
+
+    id: str
+    raised_by: int
+    line: Line
+
+
+class Adjusted(Outcome, frozen=True, tag="adjusted"):
+    id: str
+    line: Line | None = None
+    dropped: Dropped | None = None
+
+
+class Planned(Outcome, frozen=True, tag="planned"):
+    """The plan in force from here on, and the budgets whose meters start at zero by it."""
+
+    id: str
+    digest: str
+    restarts: list[str] = []
+
+
+class Done(Outcome, frozen=True, tag="done"):
+    id: str
+
+
+AnyOutcome: TypeAlias = (
+    Held | Exhausted | Frozen | Cooling | Revoked | Late | Closed | Again | Conflict | Invalid
+    | Settled | Stray | Forgotten | Unknown | Observed | Adjusted | Planned | Done
+)  # fmt: skip
+
+
+# --- what carries them ----------------------------------------------------------------------------------------------
+
+
+class AskMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A list of asks, each standing alone. Empty: time passes. `sender` is the inbox that hears what was told."""
+
+    v: int = 1
+    sender: str = msgspec.field(name="from", default="")
+    asks: list[AnyAsk]
+
+
+class Lapsed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A hold that ended by time. `charged` is all that it has cost so far."""
+
+    hold: str
+    charged: Amounts
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """All that was decided for one ask message: its moment, what lapsed before it, one outcome an ask in order."""
+
+    seq: int
+    at: int
+    lapsed: list[Lapsed] = []
+    out: list[AnyOutcome] = []
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The decision on the `n` ask messages up to sequence `upto`. On the stream its chain follows (`core.chain`)."""
+
+    v: int = 1
+    engine: str
+    upto: int
+    n: int
+    told: list[Entry]
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One ask message's entry on its way back to the inbox it came from."""
+
+    to: str
+    seq: int
+    at: int
+    out: list[AnyOutcome]
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What an engine says to one client once the told at sequence `told` is on record."""
+
+    told: int
+    chain: str
+    answers: list[Answer]
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+
+class Figure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The provider's own figure for a period, and when the provider said it."""
+
+    source: str
+    figure: int
+    as_of: int
+
+
+class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One shared budget in its current period. Integers of the smallest part; `scale` says how to write them."""
+
+    name: str
+    unit: str
+    scale: int
+    per: str
+    zone: str
+    period: str
+    start: int
+    resets_at: int
+    limit: int
+    settled: int
+    held: int
+    extra: int
+    public: str = "percent"
+    source: str = ""
+    note: str = ""
+    link: str = ""
+    first_exhausted_at: int | None = None
+    observed: Figure | None = None
+    earlier_open: int = 0
+
+    @property
+    def used(self) -> int:
+        return self.settled + self.extra + self.held
+
+    @property
+    def remaining(self) -> int:
+        return self.limit - self.used
+
+
+class Frost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A freeze in force."""
+
+    scope: str
+    reason: str
+    since: int
+    until: int | None = None
+
+
+class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none."""
+
+    wallet: str
+    seq: int
+    as_of: int
+    plan: str
+    budgets: list[BudgetStatus]
+    frozen: list[Frost] = []
+    open_holds: int = 0
+
+
+class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One call as the wallet remembers it. `first`: sequence of the message in which it was held or came as a stray."""
+
+    id: str
+    state: HoldState
+    first: int
+    at: int
+    charged: Amounts
+    amounts: Amounts = {}
+    progress: Amounts = {}
+    expires_at: int | None = None
+    periods: dict[str, str] = {}
+
+
+class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
+    """One shared budget in one period, folded up to sequence `seq`: the projector's document.
+
+    `limit` is the newest limit a decision used, `peak` the highest `used` that was reached, the counts are of outcomes
+    that touched this budget.
+    """
+
+    budget: str
+    unit: str
+    scale: int
+    period: str
+    start: int
+    end: int
+    seq: int
+    limit: int
+    settled: int = 0
+    held: int = 0
+    extra: int = 0
+    peak: int = 0
+    first_exhausted_at: int | None = None
+    holds: int = 0
+    settles: int = 0
+    refused: dict[str, int] = {}
+    overruns: int = 0
+    strays: int = 0
+    lapsed: int = 0

@@ -1,0 +1,58 @@
+"""One ask message, from its asks to its entry: decide and evolve in the one order that is allowed.
+
+`tell` is what an engine, a simulator or an auditor runs; `fold` takes a recorded entry into the state without judging.
+Both leave a wallet in the same state, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from engine.core import evolve, limits
+from engine.core.decide import decide
+from engine.core.messages import AnyAsk, AnyOutcome, AskMessage, Entry, Invalid
+from engine.core.wallet import Wallet
+
+_decoder = msgspec.json.Decoder(AskMessage)
+
+
+def read(raw: bytes) -> AskMessage | None:
+    """The ask message in these bytes, or None: it cannot be read, or carries more than a message may."""
+    if len(raw) > limits.MESSAGE_BYTES_MAX:
+        return None
+    try:
+        message = _decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return message if len(message.asks) <= limits.MESSAGE_ASKS_MAX else None
+
+
+def tell(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None) -> Entry:
+    """Decide one ask message at its own moment and take the outcomes in. `asks` is None where it could not be read."""
+    at = wallet.moment(ts)
+    evolve.begin(wallet, seq=seq, at=at)
+    lapsed = wallet.due(at, most=limits.LAPSES_MAX)
+    for hold in lapsed:
+        evolve.lapse(wallet, hold)
+    evolve.settle_in(wallet)
+    if asks is None:
+        return Entry(seq, at, lapsed, [Invalid("", "message", "not an ask message of version 1, or too large")])
+    out: list[AnyOutcome] = []
+    for ask in asks:
+        outcome = decide(wallet, ask, at)
+        evolve.evolve(wallet, ask, outcome)
+        out.append(outcome)
+    return Entry(seq, at, lapsed, out)
+
+
+def fold(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, entry: Entry) -> None:
+    """Take a recorded entry into the state."""
+    assert (entry.seq, entry.at) == (seq, wallet.moment(ts)), "an entry belongs to its own message and moment"
+    evolve.begin(wallet, seq=seq, at=entry.at)
+    for hold in entry.lapsed:
+        evolve.lapse(wallet, hold)
+    evolve.settle_in(wallet)
+    for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
+        evolve.evolve(wallet, ask, outcome)

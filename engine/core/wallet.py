@@ -1,0 +1,390 @@
+"""The wallet's state: the plan, the meters, the open holds, what is remembered. The fold of the stream, nothing else.
+
+Reading it is free for all; only `engine.core.evolve` changes it. `check()` states the invariants, `dump()` the whole
+state in canonical bytes: same stream, same bytes, however tolds were grouped.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from engine.core import periods
+from engine.core.memory import Memory, Record
+from engine.core.messages import (
+    Again,
+    Amounts,
+    AnyAsk,
+    AnyOutcome,
+    Frost,
+    Held,
+    Hold,
+    HoldState,
+    Lapsed,
+    Left,
+    Renew,
+    Settle,
+    Settled,
+)
+from engine.core.meter import Meter, MeterKey
+from engine.core.plan import Budget, Plan, limit_of
+
+NS = 1_000_000_000
+
+
+class Gone(msgspec.Struct, frozen=True, gc=False):
+    """A period a hold is bound to whose meter is no longer in memory."""
+
+    budget: str
+    unit: str
+    each: str | None
+    period: str
+
+
+class Bound(msgspec.Struct, gc=False):
+    """A meter a hold is bound to, and the limit that was used when it was."""
+
+    meter: Meter
+    limit: int
+
+
+class HoldRecord(msgspec.Struct, gc=False):
+    """A hold that is open, or closed provisionally. Strays look the same, with nothing granted.
+
+    `first` and `changed` are sequences of ask messages; `by` the latest deadline seen under the id; `charged` counts
+    once the hold is provisional, `progress` the non-final amounts at any time.
+    """
+
+    id: str
+    state: HoldState
+    first: int
+    changed: int
+    at: int
+    by: int
+    labels: dict[str, str]
+    granted: Amounts
+    progress: Amounts
+    charged: Amounts
+    bound: list[Bound]
+    gone: list[Gone]
+    ask: Hold | None = None
+    held: Held | None = None
+    renewed: Held | None = None
+    renewal: Renew | None = None
+    expires_at: int = 0
+    charge_on_lapse: bool = True
+    forget_at: int = 0
+
+    def taken(self, unit: str) -> int:
+        """What it takes of `unit` now: the larger of grant and progress, once closed what was charged."""
+        if self.state != "open":
+            return self.charged.get(unit, 0)
+        return max(self.granted.get(unit, 0), self.progress.get(unit, 0))
+
+    def spent(self, unit: str) -> int:
+        """The settled part of what it takes."""
+        return (self.progress if self.state == "open" else self.charged).get(unit, 0)
+
+    def units(self) -> Iterable[str]:
+        """Every unit of the hold: those of the grant, then those that came later."""
+        if not self.progress and not self.charged:
+            return self.granted.keys()
+        return dict.fromkeys((*self.granted, *self.progress, *self.charged)).keys()
+
+    def lapse_charge(self) -> Amounts:
+        """What it costs if it lapses."""
+        if self.charge_on_lapse:
+            return {unit: self.taken(unit) for unit in self.units()}
+        return {unit: self.progress.get(unit, 0) for unit in self.units()}
+
+
+class ClosedRecord(msgspec.Struct, frozen=True, gc=False):
+    """A hold that ended exactly. `ended_by`: by a give-up with that deadline, for nothing; the id may be used later."""
+
+    state: HoldState
+    charged: Amounts
+    changed: int
+    forget_at: int
+    at_progress: bool = False
+    ended_by: int | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """A refused attempt, remembered until its `by`, so that asking again is answered alike."""
+
+    ask: Hold
+    outcome: AnyOutcome
+    first: int
+    forget_at: int
+
+
+class SettleId(msgspec.Struct, frozen=True, gc=False):
+    """A settle id of the caller's choice, bound to one hold."""
+
+    hold: str
+    forget_at: int
+
+
+class Heard(msgspec.Struct, frozen=True, gc=False):
+    """An admin ask or observation that changed something."""
+
+    ask: AnyAsk
+    first: int
+    forget_at: int
+
+
+class Rule(msgspec.Struct, frozen=True, gc=False):
+    """A budget of the plan in force, ready for matching."""
+
+    name: str
+    budget: Budget
+    generation: int
+    where: tuple[tuple[str, str], ...]
+
+    def applies(self, labels: Mapping[str, str]) -> bool:
+        """Whether every `where` pair is among the labels."""
+        return all(labels.get(label) == value for label, value in self.where)
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where an amount would go: a budget, one of its periods, the limit for these labels, the meter if there is one."""
+
+    budget: str
+    unit: str
+    each: str | None
+    period: periods.Period
+    limit: int
+    meter: Meter | None
+
+    @property
+    def used(self) -> int:
+        return self.meter.used if self.meter is not None else 0
+
+    @property
+    def base(self) -> int:
+        return self.meter.base if self.meter is not None else 0
+
+    @property
+    def room(self) -> int:
+        return self.limit - self.used
+
+
+class Wallet:
+    """One wallet as of ask message `upto`, at stream time `at`."""
+
+    def __init__(self, name: str = "main") -> None:
+        self.name = name
+        self.at = 0
+        self.upto = 0
+        self.plan: Plan | None = None
+        self.plan_digest = ""
+        self.plan_first = 0
+        self.rules: dict[str, list[Rule]] = {}  # of the plan in force by unit, in plan order
+        self.named: dict[str, Rule] = {}  # the same by budget
+        self.has_required = False
+        self.scales: dict[str, int] = {}  # every unit any plan had
+        self.budget_units: dict[str, str] = {}  # every budget any plan had
+        self.generations: dict[str, int] = {}
+        self.metering: dict[MeterKey, Meter] = {}
+        self.open: dict[str, HoldRecord] = {}
+        self.provisional: dict[str, HoldRecord] = {}
+        self.closed: Memory[ClosedRecord] = Memory()
+        self.refused: Memory[Refusal] = Memory(bucket_s=60)  # a refusal is remembered for seconds
+        self.settle_ids: Memory[SettleId] = Memory()
+        self.heard: Memory[Heard] = Memory()
+        self.frozen: dict[str, Frost] = {}
+        self.revoked: dict[tuple[str, str], str] = {}
+        self.expiries: list[tuple[int, str]] = []  # heap; entries of holds that ended or were renewed are stale
+        self.forgets: list[tuple[int, str]] = []  # heap of provisional holds, stale in the same way
+        self.drops: list[tuple[int, MeterKey]] = []  # heap
+        self.overdue: set[MeterKey] = set()  # past their time, kept by their holders
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def moment(self, timestamp: int) -> int:
+        """The moment at which a message with this stream timestamp is decided: time never runs backwards."""
+        return max(self.at, timestamp)
+
+    def matching(self, unit: str, labels: Mapping[str, str]) -> Iterator[tuple[Rule, str | None]]:
+        """The budgets of `unit` that these labels touch, in plan order, each with its `each` value."""
+        for rule in self.rules.get(unit, ()):
+            each = None
+            if rule.budget.each is not None:
+                each = labels.get(rule.budget.each)
+                if each is None:
+                    continue
+            if rule.applies(labels):
+                yield rule, each
+
+    def place(self, rule: Rule, each: str | None, labels: Mapping[str, str], at: int) -> Place:
+        budget = rule.budget
+        period = periods.period_at(at, per=budget.per, zone=budget.zone)
+        meter = self.metering.get((rule.name, rule.generation, each, period.start))
+        return Place(rule.name, budget.unit, each, period, limit_of(budget, labels), meter)
+
+    def places(self, unit: str, labels: Mapping[str, str], at: int) -> list[Place]:
+        return [self.place(rule, each, labels, at) for rule, each in self.matching(unit, labels)]
+
+    def drop_at(self, end: int) -> int:
+        """When a meter made now for a period ending at `end` may be dropped."""
+        assert self.plan is not None
+        return end + self.plan.remember_s * NS if end < periods.TOTAL.end else end
+
+    def limit_now(self, bound: Bound, labels: Mapping[str, str]) -> int:
+        """The current limit of a bound meter; where the budget is gone or was restarted, the one it was bound with."""
+        rule = self.named.get(bound.meter.budget)
+        if rule is None or rule.generation != bound.meter.generation:
+            return bound.limit
+        return limit_of(rule.budget, labels)
+
+    def left(self, record: HoldRecord, changes: Mapping[str, tuple[int, int]]) -> dict[str, Left]:
+        """What every bound budget has left after `changes`: unit -> (change of settled, change of held)."""
+        told: dict[str, Left] = {}
+        for bound in record.bound:
+            settled, held = changes.get(bound.meter.unit, (0, 0))
+            limit = self.limit_now(bound, record.labels)
+            told[bound.meter.budget] = Left(limit, limit - bound.meter.used_after(settled=settled, held=held))
+        return told
+
+    def due(self, at: int, *, most: int) -> list[Lapsed]:
+        """The holds that end by time at `at`: earliest expiry first, then by id, at most `most`."""
+        if not self.expiries or self.expiries[0][0] > at:
+            return []
+        found = heapq.nsmallest(most, {entry for entry in _up_to(self.expiries, at) if self._expires(entry)})
+        return [Lapsed(id, self.open[id].lapse_charge()) for _, id in found]
+
+    def next_due(self) -> int | None:
+        """When something will be due by time alone: a lapse, the end of a freeze. None: nothing waits."""
+        while self.expiries and not self._expires(self.expiries[0]):
+            heapq.heappop(self.expiries)
+        moments = [self.expiries[0][0]] if self.expiries else []
+        moments += [frost.until for frost in self.frozen.values() if frost.until is not None]
+        if self.plan is not None:
+            moments.append(periods.period_at(self.at, per="day", zone=self.plan.zone).end)
+        return min(moments, default=None)
+
+    def _expires(self, entry: tuple[int, str]) -> bool:
+        record = self.open.get(entry[1])
+        return record is not None and record.expires_at == entry[0]
+
+    def recall(self, ask: AnyAsk, outcome: Again) -> AnyOutcome | None:
+        """The first answer to an ask that is told `again`, for the caller alone."""
+        match ask:
+            case Hold() if outcome.state == "refused":
+                refusal = self.refused.get(ask.id, self.at)
+                return refusal.outcome if refusal is not None else None
+            case Hold():
+                return self.open[ask.id].held
+            case Renew():
+                return self.open[ask.hold].renewed
+            case Settle():
+                return self._standing(ask.hold)
+            case _:
+                return None
+
+    def _standing(self, hold: str) -> Settled | None:
+        record = self.open.get(hold) or self.provisional.get(hold)
+        if record is not None:
+            charged = {unit: record.spent(unit) for unit in record.units()}
+            return Settled(id=hold, state=record.state, charged=charged, left=self.left(record, {}))
+        closed = self.closed.get(hold, self.at)
+        return Settled(id=hold, state=closed.state, charged=closed.charged) if closed is not None else None
+
+    # --- proving ------------------------------------------------------------------------------------------------------
+
+    def meters(self) -> dict[tuple[str, str | None, str], tuple[int, int, int, int]]:
+        """(budget, each, period) -> settled, held, extra, figure, of each budget's newest generation."""
+        return {
+            (m.budget, m.each, m.period): (m.settled, m.held, m.extra, m.figure)
+            for m in self.metering.values()
+            if m.generation == self.generations[m.budget]
+        }
+
+    def check(self) -> None:
+        """The invariants of the state. Raises `AssertionError` with the one that is broken."""
+        held: dict[MeterKey, int] = {}
+        holders: dict[MeterKey, int] = {}
+        for record in (*self.open.values(), *self.provisional.values()):
+            for bound in record.bound:
+                key, unit = bound.meter.key, bound.meter.unit
+                assert self.metering.get(key) is bound.meter, f"{record.id} is bound to a meter that was dropped"
+                held[key] = held.get(key, 0) + record.taken(unit) - record.spent(unit)
+                holders[key] = holders.get(key, 0) + 1
+        for key, meter in self.metering.items():
+            assert meter.key == key, f"meter {key} stands under another name"
+            assert meter.held == held.get(key, 0), (
+                f"held of {key} is {meter.held}, its open holds say {held.get(key, 0)}"
+            )
+            assert meter.holders == holders.get(key, 0), (
+                f"{key} counts {meter.holders} holders, has {holders.get(key, 0)}"
+            )
+            assert meter.base >= meter.figure, f"base of {key} is below the provider's figure"
+            assert meter.held >= 0, f"held of {key} is negative"
+            assert meter.extra >= 0, f"extra of {key} is negative"
+        self._check_records()
+
+    def _check_records(self) -> None:
+        for id, record in self.open.items():
+            assert record.id == id
+            assert record.state == "open"
+            assert (record.expires_at, id) in self.expiries, f"{id} would never lapse"
+        for id, record in self.provisional.items():
+            assert record.id == id
+            assert record.state in ("lapsed", "estimated"), f"{id} is provisional in state {record.state}"
+        both = self.open.keys() & self.provisional.keys()
+        assert not both, f"open and closed at once: {sorted(both)[:3]}"
+        for id, closed in self.closed.items(self.at):
+            if id in self.open:
+                assert closed.ended_by is not None, f"{id} is open although it is closed for good"
+
+    def dump(self) -> bytes:
+        """The whole state in canonical bytes."""
+        state = {
+            "name": self.name,
+            "at": self.at,
+            "upto": self.upto,
+            "plan": self.plan,
+            "plan_first": self.plan_first,
+            "scales": self.scales,
+            "budget_units": self.budget_units,
+            "generations": self.generations,
+            "meters": sorted(self.metering.values(), key=_meter_order),
+            "open": _dump_records(self.open),
+            "provisional": _dump_records(self.provisional),
+            "closed": _dump_memory(self.closed, self.at),
+            "refused": _dump_memory(self.refused, self.at),
+            "settle_ids": _dump_memory(self.settle_ids, self.at),
+            "heard": _dump_memory(self.heard, self.at),
+            "frozen": self.frozen,
+            "revoked": sorted((*key, reason) for key, reason in self.revoked.items()),
+        }
+        return msgspec.json.encode(state, order="deterministic")
+
+
+def _up_to(heap: list[tuple[int, str]], at: int) -> Iterator[tuple[int, str]]:
+    """All entries of a heap that are not after `at`, in no order, without touching it."""
+    waiting = [0]
+    while waiting:
+        index = waiting.pop()
+        if index < len(heap) and heap[index][0] <= at:
+            yield heap[index]
+            waiting += (2 * index + 1, 2 * index + 2)
+
+
+def _meter_order(meter: Meter) -> tuple[str, int, str, int]:
+    return (meter.budget, meter.generation, meter.each or "", meter.start)
+
+
+def _dump_records(records: Mapping[str, HoldRecord]) -> list[dict[str, object]]:
+    return [_dump_record(records[id]) for id in sorted(records)]
+
+
+def _dump_record(record: HoldRecord) -> dict[str, object]:
+    plain = {name: getattr(record, name) for name in record.__struct_fields__ if name != "bound"}
+    return {**plain, "bound": [(*bound.meter.key, bound.limit) for bound in record.bound]}
+
+
+def _dump_memory(memory: Memory[Record], at: int) -> list[tuple[str, Record]]:
+    return sorted(memory.items(at), key=lambda item: item[0])

@@ -1,0 +1,319 @@
+"""The wallet's stream, and the only room (with `follower`, its reading half) that knows JetStream.
+
+It appends with a claim on the place, reads single messages back, and refuses a stream whose settings have drifted. It
+never interprets what it carries, and it never believes a "duplicate": a claim is read back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+import nats
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from engine.errors import Misconfigured, NoAnswer, StreamRefused
+
+FORMAT = "1"
+DUPLICATE_WINDOW_S = 120
+MESSAGE_BYTES_MAX = 8 * 1024 * 1024
+API_WAIT_S = 5.0
+CONNECT_WAIT_S = 2
+PING_S = 5
+RECONNECT_WAIT_S = 0.05
+
+WRONG_LAST_SEQUENCE = frozenset({10071, 10164})  # the place is taken; 10164 is what a cluster may say
+NOT_FOUND = frozenset({10037, 10059})  # no message, no stream
+DUPLICATE_IN_PROCESS = 10158
+NO_RESPONDERS = 503
+
+Kind = Literal["ask", "admin", "told"]
+
+log = structlog.get_logger()
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """A message as it lies on the stream. `ts` is the stream's own timestamp, ns."""
+
+    seq: int
+    ts: int
+    kind: str
+    data: bytes
+
+
+class Appended(msgspec.Struct, frozen=True, gc=False):
+    """Where a message lies. `duplicate`: the stream says it was there before; only `Journal.stored_as` knows."""
+
+    seq: int
+    duplicate: bool = False
+
+
+class _ApiError(msgspec.Struct, frozen=True):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _Ack(msgspec.Struct, frozen=True):
+    seq: int = 0
+    duplicate: bool = False
+    error: _ApiError | None = None
+
+
+class _State(msgspec.Struct, frozen=True):
+    messages: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    bytes: int = 0
+
+
+class _Info(msgspec.Struct, frozen=True):
+    config: dict[str, Any] = {}
+    state: _State = _State()
+    error: _ApiError | None = None
+
+
+class _Found(msgspec.Struct, frozen=True):
+    subject: str
+    seq: int
+    time: str
+    data: str = ""
+
+
+class _Got(msgspec.Struct, frozen=True):
+    message: _Found | None = None
+    error: _ApiError | None = None
+
+
+_acks = msgspec.json.Decoder(_Ack)
+Answer = TypeVar("Answer", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The subjects of one wallet."""
+
+    wallet: str
+
+    @property
+    def stream(self) -> str:
+        return f"PURSE_{self.wallet}"
+
+    def subject(self, word: str) -> str:
+        """`ask`, `admin` and `told` lie on the stream; others are core NATS (`ready`, `live`, `read.status` ...)."""
+        return f"purse.{self.wallet}.{word}"
+
+
+class Journal:
+    """One process's connection to one wallet's stream. Made by `Journal.connect`."""
+
+    def __init__(self, client: Client, wallet: str) -> None:
+        self.client = client
+        self.names = Names(wallet)
+        self.on_reconnect: list[Callable[[], None]] = []
+        self._acks: dict[str, asyncio.Future[_Ack]] = {}
+        self._counter = itertools.count(1)
+        self._inbox = client.new_inbox()
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, url: str, *, wallet: str = "main", name: str = "purse") -> AsyncIterator[Journal]:
+        """Connect for as long as the block runs. `url` may carry user and password; they are never logged.
+
+        Raises `NoAnswer` if no server answers. Later disconnections heal by themselves; meanwhile appends fail at once
+        instead of being buffered, since a buffered ask could be delivered minutes after its caller left.
+        """
+        client = Client()
+        journal = cls(client, wallet)
+        try:
+            await client.connect(
+                servers=url.split(","),
+                name=name,
+                allow_reconnect=True,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # a float sleeps as well
+                connect_timeout=CONNECT_WAIT_S,
+                ping_interval=PING_S,
+                pending_size=0,
+                error_cb=journal._on_error,
+                reconnected_cb=journal._on_reconnected,
+            )
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            raise NoAnswer(f"no NATS server answers at {public_address(url)} ({type(error).__name__})") from error
+        try:
+            await client.subscribe(f"{journal._inbox}.*", cb=journal._on_ack)
+            yield journal
+        finally:
+            await client.close()
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    async def ensure_stream(self, *, replicas: int = 1) -> None:
+        """The operator's act: make the stream if there is none, and check its settings."""
+        if await self._info() is None:
+            made = await self.api("STREAM.CREATE." + self.names.stream, settings(self.names, replicas=replicas), _Info)
+            if made.error is not None:
+                raise StreamRefused(f"the stream could not be made: {made.error.description}", code=made.error.err_code)
+        await self.check_stream()
+
+    async def check_stream(self) -> _State:
+        """Refuse a stream whose settings are not those this release relies on. Returns its state.
+
+        Raises `StreamRefused` (404) if there is none, `Misconfigured` if its settings have drifted.
+        """
+        info = await self._info()
+        if info is None:
+            raise StreamRefused(f"there is no stream {self.names.stream}; `purse up` makes it", code=404)
+        drifted = [
+            f"{field} is {info.config.get(field)!r}, should be {wanted!r}"
+            for field, wanted in settings(self.names, replicas=1).items()
+            if field not in ("num_replicas", "metadata") and info.config.get(field, _UNSET.get(field)) != wanted
+        ]
+        if info.config.get("max_age"):
+            drifted.append("max_age is set; it would break replay from the beginning")
+        metadata: Mapping[str, str] = info.config.get("metadata") or {}
+        if metadata.get("commonpurse.format") != FORMAT:
+            drifted.append(f"format is {metadata.get('commonpurse.format')!r}, this release reads {FORMAT!r}")
+        if drifted:
+            raise Misconfigured(f"stream {self.names.stream} cannot be used: " + "; ".join(drifted))
+        return info.state
+
+    async def last_seq(self) -> int:
+        """The highest sequence on the stream."""
+        info = await self._info()
+        if info is None:
+            raise StreamRefused(f"there is no stream {self.names.stream}", code=404)
+        return info.state.last_seq
+
+    async def _info(self) -> _Info | None:
+        info = await self.api("STREAM.INFO." + self.names.stream, {}, _Info)
+        if info.error is None:
+            return info
+        if info.error.err_code in NOT_FOUND:
+            return None
+        raise StreamRefused(info.error.description, code=info.error.err_code)
+
+    async def api(self, call: str, request: Mapping[str, Any], answer: type[Answer]) -> Answer:
+        """One request to JetStream's own API. Raises `NoAnswer`."""
+        try:
+            reply = await self.client.request(f"$JS.API.{call}", msgspec.json.encode(request), timeout=API_WAIT_S)
+        except (TimeoutError, nats.errors.Error) as error:
+            raise NoAnswer(f"JetStream did not answer {call.split('.PURSE')[0]} ({type(error).__name__})") from error
+        return msgspec.json.decode(reply.data, type=answer)
+
+    # --- appending ----------------------------------------------------------------------------------------------------
+
+    async def append(
+        self, kind: Kind, data: bytes, *, wait_s: float, msg_id: str | None = None, after_told: int | None = None
+    ) -> Appended:
+        """Append one message and wait until it is on disk.
+
+        `msg_id` makes a retry of the same message harmless within the duplicate window. `after_told` is the fence: the
+        append counts only if the newest told is at this sequence (0: none yet). Raises `StreamRefused` with JetStream's
+        code, `NoAnswer` when nobody answered: then the message may or may not be there.
+        """
+        headers: dict[str, str] = {}
+        if msg_id is not None:
+            headers["Nats-Msg-Id"] = msg_id
+        if after_told is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(after_told)
+        token = str(next(self._counter))
+        answer: asyncio.Future[_Ack] = asyncio.get_running_loop().create_future()
+        self._acks[token] = answer
+        try:
+            await self.client.publish(
+                self.names.subject(kind), data, reply=f"{self._inbox}.{token}", headers=headers or None
+            )
+            async with asyncio.timeout(wait_s):
+                ack = await answer
+        except TimeoutError as error:
+            raise NoAnswer("the stream did not acknowledge in time") from error
+        except nats.errors.Error as error:
+            raise StreamRefused(f"not connected to the stream ({type(error).__name__})", code=NO_RESPONDERS) from error
+        finally:
+            self._acks.pop(token, None)
+        if ack.error is not None:
+            raise StreamRefused(ack.error.description, code=ack.error.err_code or ack.error.code)
+        return Appended(ack.seq, ack.duplicate)
+
+    async def stored_as(self, data: bytes, appended: Appended) -> bool:
+        """Whether the message that the stream calls a duplicate is really there."""
+        found = await self.read(appended.seq)
+        return found is not None and found.data == data
+
+    async def read(self, seq: int) -> Stored | None:
+        """The message at `seq`, read from the stream's leader; None if there is none."""
+        got = await self.api(f"STREAM.MSG.GET.{self.names.stream}", {"seq": seq}, _Got)
+        if got.message is None:
+            if got.error is not None and got.error.err_code not in NOT_FOUND:
+                raise StreamRefused(got.error.description, code=got.error.err_code)
+            return None
+        found = got.message
+        return Stored(found.seq, _ns(found.time), self.kind(found.subject), base64.b64decode(found.data))
+
+    def kind(self, subject: str) -> str:
+        return subject.rsplit(".", 1)[-1]
+
+    async def _on_ack(self, message: Msg) -> None:
+        answer = self._acks.get(message.subject.rsplit(".", 1)[-1])
+        if answer is None or answer.done():
+            return
+        if not message.data:  # "no responders": no stream listens on the subject
+            answer.set_result(_Ack(error=_ApiError(NO_RESPONDERS, 0, "no stream takes this message")))
+            return
+        answer.set_result(_acks.decode(message.data))
+
+    # --- connection ---------------------------------------------------------------------------------------------------
+
+    async def _on_error(self, error: Exception) -> None:
+        log.warning("nats_error", error=type(error).__name__)
+
+    async def _on_reconnected(self) -> None:
+        for listener in self.on_reconnect:
+            listener()
+
+
+def settings(names: Names, *, replicas: int) -> dict[str, Any]:
+    """The stream's settings, each because without it money was lost or granted twice somewhere."""
+    return {
+        "name": names.stream,
+        "subjects": [names.subject(kind) for kind in ("ask", "admin", "told")],
+        "retention": "limits",
+        "storage": "file",
+        "discard": "new",  # a full stream refuses, it never forgets
+        "num_replicas": replicas,
+        "duplicate_window": DUPLICATE_WINDOW_S * 10**9,
+        "max_msg_size": MESSAGE_BYTES_MAX,
+        "deny_delete": True,
+        "deny_purge": True,
+        "allow_direct": True,
+        "compression": "none",
+        "metadata": {"commonpurse.format": FORMAT},
+    }
+
+
+_UNSET = {"compression": "none"}  # how the server shows what it leaves out
+
+
+def _ns(time: str) -> int:
+    """RFC 3339 with nine digits, exactly."""
+    whole, _, fraction = time.removesuffix("Z").partition(".")
+    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return seconds * 10**9 + int(fraction.ljust(9, "0"))
+
+
+def public_address(url: str) -> str:
+    """The address without what only the process may know."""
+    parts = [urlsplit(one) for one in url.split(",")]
+    return ", ".join(f"{part.scheme}://{part.hostname}:{part.port or 4222}" for part in parts)

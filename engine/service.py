@@ -1,0 +1,299 @@
+"""The engine: reads asks in order, decides, records what it told, and only then says it.
+
+    read an ask message ─> decide + evolve at once (state may run ahead of the record)
+                                │ waits in `_decided`
+    one told in flight ─────────┴─> append with the fence ─> the follower brings it back ─> reply
+
+While a told is in flight reading goes on, so the next told covers all that came meanwhile: that is the group commit.
+Whichever told stands at the next place is the truth. If it says what this engine decided, fine, whoever wrote it;
+otherwise the engine stops: two engines with different rules must not both speak. Nothing is ever said that is not on
+the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+import nats.errors
+import structlog
+from nats.aio.msg import Msg
+
+from engine.core import chain, limits
+from engine.core.messages import Again, Answer, AnyAsk, AnyOutcome, AskMessage, Entry, Reply, Told
+from engine.core.plan import RULES
+from engine.core.tell import read, tell
+from engine.core.wallet import Wallet
+from engine.errors import NoAnswer, StreamRefused, Untrusted
+from engine.follower import Follower
+from engine.journal import WRONG_LAST_SEQUENCE, Journal, Stored
+from engine.recorded import Recorded
+from engine.stream_clock import StreamClock
+
+DECIDED_MAX = 8_192  # messages that wait to be told; past it reading pauses and the stream's flow control takes over
+TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
+TOLD_RETRY_S = 0.05
+TOLD_RETRY_S_MAX = 1.0
+TICK_S = 1.0
+CLOCK_AHEAD_S_MAX = 300
+JITTER_S = 0.05
+
+log = structlog.get_logger()
+
+_INBOX = re.compile(r"_INBOX(\.[A-Za-z0-9_-]{1,64}){1,4}")  # never let an ask make the engine publish elsewhere
+
+_encoder = msgspec.json.Encoder()
+_TICK = _encoder.encode(AskMessage(asks=[]))
+
+
+class Decided(msgspec.Struct, frozen=True, gc=False):
+    """An ask message that was decided and waits for its told. `answers`: the outcomes as the caller hears them."""
+
+    seq: int
+    ts: int
+    raw: bytes
+    entry: Entry
+    encoded: bytes
+    sender: str
+    answers: list[AnyOutcome]
+
+
+class Proposal(msgspec.Struct, frozen=True, gc=False):
+    """A told on its way to the stream, and the chain it makes."""
+
+    message: bytes
+    chain: bytes
+
+
+class Engine:
+    """One engine of one wallet. `patience_s` 0: speaks at once; else only when no told has appeared for that long."""
+
+    def __init__(self, journal: Journal, *, instance: str, patience_s: float = 0.0) -> None:
+        self.wallet = Wallet(journal.names.wallet)
+        self.instance = instance
+        self.ready = asyncio.Event()
+        self.told_seq = 0
+        self.chain = chain.GENESIS
+        self._journal = journal
+        self._patience_s = patience_s
+        self._mine = patience_s == 0
+        self._decided: deque[Decided] = deque()
+        self._proposal: Proposal | None = None
+        self._work = asyncio.Event()
+        self._moved = asyncio.Event()  # a told was seen
+        self._room = asyncio.Event()
+        self._room.set()
+        self._replay_to = 0
+        self._told_at = time.monotonic()
+        self._clock = StreamClock()
+
+    async def run(self) -> None:
+        """Replay, then serve until cancelled. Raises `Untrusted` when going on could grant money twice."""
+        await self._journal.check_stream()
+        self._replay_to = await self._journal.last_seq()
+        if not self._replay_to:
+            self._replayed()
+        follower = Follower(self._journal, after=0, on_message=self._on_message)
+        client, names = self._journal.client, self._journal.names
+        asking = await client.subscribe(names.subject("ready"), cb=self._on_ready_asked)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(follower.run())
+                tasks.create_task(self._speak())
+                tasks.create_task(self._tick())
+        finally:
+            if client.is_connected:
+                await asking.unsubscribe()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def _on_message(self, stored: Stored) -> None:
+        self._clock.hear(stored.ts)
+        if stored.kind == "told":
+            await self._on_told(stored)
+        else:
+            await self._on_asks(stored)
+        if not self.ready.is_set() and stored.seq >= self._replay_to:
+            self._replayed()
+
+    async def _on_asks(self, stored: Stored) -> None:
+        message = read(stored.data)
+        asks = message.asks if message is not None else None
+        entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks)
+        self._decided.append(
+            Decided(
+                seq=stored.seq,
+                ts=stored.ts,
+                raw=stored.data,
+                entry=entry,
+                encoded=_encoder.encode(entry),
+                sender=message.sender if message is not None and _INBOX.fullmatch(message.sender) else "",
+                answers=_heard(self.wallet, asks or (), entry.out),
+            )
+        )
+        self._check_rules()
+        if self.ready.is_set():
+            self._work.set()
+        if len(self._decided) >= DECIDED_MAX and self.ready.is_set():
+            self._room.clear()
+            await self._room.wait()
+
+    def _check_rules(self) -> None:
+        if self.wallet.plan is not None and self.wallet.plan.rules != RULES:
+            raise Untrusted(f"the plan asks for rules {self.wallet.plan.rules}, this release knows rules {RULES}")
+
+    async def _on_told(self, stored: Stored) -> None:
+        """The next told is on record: compare it with what was decided here, then say it."""
+        recorded = Recorded.read(stored)
+        told = recorded.told
+        covered = self._covered(told, stored)
+        recorded.verify(self.chain, ((d.seq, d.ts, d.raw) for d in covered))
+        for decided, entry in zip(covered, told.told, strict=True):
+            if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
+                raise Untrusted(f"message {decided.seq:,} was told otherwise than this engine decides ({stored.seq:,})")
+        for _ in covered:
+            self._decided.popleft()
+        mine = told.engine == self.instance
+        reply = mine or self._proposal is not None
+        self.told_seq, self.chain, self._proposal = stored.seq, recorded.chain, None
+        self._mine = mine or self._patience_s == 0
+        self._told_at = time.monotonic()
+        self._moved.set()
+        if len(self._decided) < DECIDED_MAX:
+            self._room.set()
+        if reply:
+            await self._reply(covered)
+
+    def _covered(self, told: Told, stored: Stored) -> list[Decided]:
+        covered = [self._decided[index] for index in range(min(told.n, len(self._decided)))]
+        if len(covered) != told.n or len(told.told) != told.n or not covered or covered[-1].seq != told.upto:
+            raise Untrusted(f"the told at sequence {stored.seq:,} does not cover the asks before it")
+        return covered
+
+    def _replayed(self) -> None:
+        self.ready.set()
+        log.info("ready", upto=self.wallet.upto, told=self.told_seq, untold=len(self._decided))
+        if self._decided:
+            self._work.set()
+
+    # --- speaking -----------------------------------------------------------------------------------------------------
+
+    async def _speak(self) -> None:
+        await self.ready.wait()
+        delay_s = TOLD_RETRY_S
+        while True:
+            await self._work.wait()
+            if not self._decided:
+                self._work.clear()
+                continue
+            if not self._mine and not await self._patience_over():
+                continue
+            self._check_clock()
+            self._proposal = self._propose()
+            self._moved.clear()
+            if await self._append(self._proposal):
+                delay_s = TOLD_RETRY_S
+                continue
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, TOLD_RETRY_S_MAX)
+
+    async def _patience_over(self) -> bool:
+        """Wait while others speak. True once nobody has for as long as this engine's patience."""
+        patience_s = self._patience_s + random.uniform(0, JITTER_S)  # noqa: S311  # so that standbys do not all speak
+        quiet_s = time.monotonic() - self._told_at
+        if quiet_s >= patience_s:
+            return True
+        await asyncio.sleep(patience_s - quiet_s)
+        return False
+
+    async def _append(self, proposal: Proposal) -> bool:
+        """Put one told on the stream and wait until the follower has seen whichever took the place."""
+        try:
+            await self._journal.append("told", proposal.message, wait_s=TOLD_WAIT_S, after_told=self.told_seq)
+        except NoAnswer:
+            pass  # it may be there: the follower knows
+        except StreamRefused as refused:
+            if refused.code not in WRONG_LAST_SEQUENCE:
+                log.warning("told_refused", code=refused.code, why=str(refused))
+                return False
+        try:
+            async with asyncio.timeout(TOLD_WAIT_S):
+                await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _propose(self) -> Proposal:
+        """A told for what waits: at most 64 messages and 4 MiB, but always one."""
+        covered: list[Decided] = []
+        size = 0
+        for decided in self._decided:
+            size += len(decided.encoded)
+            if covered and (len(covered) >= limits.TOLD_MESSAGES_MAX or size > limits.TOLD_BYTES_MAX):
+                break
+            covered.append(decided)
+        head = Told(engine=self.instance, upto=covered[-1].seq, n=len(covered), told=[])
+        entries = b",".join([decided.encoded for decided in covered])
+        body = _encoder.encode(head).removesuffix(b"[]}") + b"[" + entries + b"]"
+        linked = chain.link(self.chain, ((d.seq, d.ts, d.raw) for d in covered), body)
+        return Proposal(chain.seal(body, linked), linked)
+
+    async def _reply(self, covered: Sequence[Decided]) -> None:
+        """Say what is on record, one message a client."""
+        rounds: dict[str, list[Answer]] = {}
+        for decided in covered:
+            if decided.sender:
+                inbox = decided.sender.rpartition(".")[0]
+                answer = Answer(decided.sender, decided.seq, decided.entry.at, decided.answers)
+                rounds.setdefault(inbox, []).append(answer)
+        for answers in rounds.values():
+            reply = _encoder.encode(Reply(self.told_seq, self.chain.hex(), answers))
+            try:
+                await self._journal.client.publish(answers[-1].to, reply)
+            except nats.errors.Error as error:  # unheard, not untold: the client asks again
+                log.warning("reply_lost", error=type(error).__name__)
+
+    async def _on_ready_asked(self, message: Msg) -> None:
+        if self.ready.is_set() and message.reply:
+            state = {"ready": True, "upto": self.wallet.upto, "told": self.told_seq, "engine": self.instance}
+            await message.respond(_encoder.encode(state))
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def _check_clock(self) -> None:
+        """Telling may not depend on a clock, stopping may."""
+        ahead_s = (self._decided[0].entry.at - time.time_ns()) / 1e9
+        if ahead_s > CLOCK_AHEAD_S_MAX:
+            raise Untrusted(
+                f"the stream's clock is {ahead_s:.0f} s ahead of this machine's; one of the two is wrong, "
+                "and periods would begin too early"
+            )
+
+    async def _tick(self) -> None:
+        """Time passes only through ask messages. When something is due and nothing comes, append an empty one."""
+        await self.ready.wait()
+        while True:
+            await asyncio.sleep(TICK_S)
+            due = self.wallet.next_due()
+            waiting = due is not None and self._clock.now() >= max(due, self.wallet.at) and not self._decided
+            if not waiting or not (self._mine or time.monotonic() - self._told_at > self._patience_s + TICK_S):
+                continue
+            try:
+                await self._journal.append("ask", _TICK, wait_s=TOLD_WAIT_S)
+            except (NoAnswer, StreamRefused) as error:
+                log.warning("tick_failed", why=str(error))
+
+
+def _heard(wallet: Wallet, asks: Sequence[AnyAsk], out: list[AnyOutcome]) -> list[AnyOutcome]:
+    """The outcomes as their callers hear them: who asks again gets the first answer too."""
+    if not any(type(outcome) is Again for outcome in out):
+        return out
+    return [
+        msgspec.structs.replace(outcome, was=wallet.recall(ask, outcome)) if isinstance(outcome, Again) else outcome
+        for ask, outcome in zip(asks, out, strict=True)
+    ]

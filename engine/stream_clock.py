@@ -1,0 +1,20 @@
+"""What time it is on the stream, as far as a reader can know. For waiting and showing, never for deciding."""
+
+from __future__ import annotations
+
+import time
+
+
+class StreamClock:
+    """Estimates the stream's time from the newest timestamp and how long ago it was heard."""
+
+    def __init__(self) -> None:
+        self._ts = 0
+        self._heard_at = time.monotonic_ns()
+
+    def hear(self, ts: int) -> None:
+        self._ts, self._heard_at = ts, time.monotonic_ns()
+
+    def now(self) -> int:
+        """ns; behind the stream's real time by what delivery took, and by far during a replay."""
+        return self._ts + time.monotonic_ns() - self._heard_at

@@ -1,0 +1,287 @@
+"""The read models: what the page shows, folded from asks and tolds. It never decides and never looks at a clock.
+
+The wallet's own `evolve` keeps meters and holds; beside it stand the totals of every budget and period. Totals are sums
+of what changed, so a charge to a period whose meter is long gone still finds its day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from engine.core import evolve, periods
+from engine.core.memory import Memory
+from engine.core.messages import (
+    Amounts,
+    AnyAsk,
+    AnyOutcome,
+    BudgetStatus,
+    DayTotals,
+    Dropped,
+    Entry,
+    Exhausted,
+    Figure,
+    Held,
+    Hold,
+    Life,
+    Settle,
+    Settled,
+    Status,
+    Stray,
+)
+from engine.core.meter import Meter, MeterKey
+from engine.core.wallet import NS, Bound, HoldRecord, Wallet
+
+TOTALS_MAX = 20_000  # periods kept in memory; older ones stand in the bucket
+SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
+
+TotalsKey = tuple[str, str]
+"""Budget and period."""
+
+
+class _Seen(msgspec.Struct, gc=False):
+    """What a meter showed when its totals were last brought up to date."""
+
+    settled: int = 0
+    held: int = 0
+    extra: int = 0
+
+
+class _Remembered(msgspec.Struct, frozen=True, gc=False):
+    life: Life
+    forget_at: int
+
+
+class Projection:
+    """Everything readable, as of the entry of ask message `wallet.upto`."""
+
+    def __init__(self, name: str) -> None:
+        self.wallet = Wallet(name)
+        self.totals: dict[TotalsKey, DayTotals] = {}
+        self.dirty: set[TotalsKey] = set()
+        self._seen: dict[MeterKey, _Seen] = {}
+        self._lives: Memory[_Remembered] = Memory()
+
+    def fold(self, *, seq: int, asks: Sequence[AnyAsk] | None, entry: Entry) -> None:
+        """Take one told entry in."""
+        wallet = self.wallet
+        evolve.begin(wallet, seq=seq, at=entry.at)
+        self._lives.let_go(entry.at)
+        for lapsed in entry.lapsed:
+            bound = wallet.open[lapsed.hold].bound
+            evolve.lapse(wallet, lapsed)
+            self._touch(bound)
+            for one in bound:
+                self._count(one.meter.budget, one.meter.period, "lapsed")
+        evolve.settle_in(wallet)
+        self._forget_dropped()
+        for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
+            self._take(ask, outcome)
+
+    def _take(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
+        wallet = self.wallet
+        record = self._record(ask)
+        evolve.evolve(wallet, ask, outcome)
+        match outcome, ask:
+            case Held(), Hold():
+                self._touch(wallet.open[ask.id].bound, holds=1)
+                for budget, line in outcome.budgets.items():
+                    self._limit(budget, line.period, line.limit)
+            case Settled(), Settle():
+                assert record is not None
+                self._touch(record.bound, settles=1, overruns="overrun" in outcome.flags)
+                self._drop(outcome.dropped)
+                self._remember(record)
+            case Stray(), Settle():
+                self._stray(ask, outcome)
+            case Exhausted(), _:
+                self._refused(outcome)
+            case _:
+                self._refresh(self._meters_of(outcome, ask))
+
+    def _record(self, ask: AnyAsk) -> HoldRecord | None:
+        if isinstance(ask, Settle):
+            return self.wallet.open.get(ask.hold) or self.wallet.provisional.get(ask.hold)
+        return None
+
+    def _meters_of(self, outcome: AnyOutcome, ask: AnyAsk) -> list[Meter]:
+        """The meters that renewals, observations and adjustments touch."""
+        wallet = self.wallet
+        if isinstance(outcome, Held):
+            return [bound.meter for bound in wallet.open[outcome.id].bound]
+        line, budget = getattr(outcome, "line", None), getattr(ask, "budget", "")
+        if line is None:
+            dropped = getattr(outcome, "dropped", None)
+            self._drop([dropped] if isinstance(dropped, Dropped) else [])
+            return []
+        return [wallet.metering[budget, wallet.generations[budget], line.each, line.start]]
+
+    def _stray(self, ask: Settle, outcome: Stray) -> None:
+        wallet = self.wallet
+        keys = [(name, wallet.generations[name], line.each, line.start) for name, line in outcome.budgets.items()]
+        self._refresh(wallet.metering[key] for key in keys if key in wallet.metering)
+        for name, line in outcome.budgets.items():
+            self._count(name, line.period, "strays")
+        self._drop(outcome.dropped)
+        periods_ = {name: line.period for name, line in outcome.budgets.items()}
+        self._keep_life(Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_))
+
+    # --- totals -------------------------------------------------------------------------------------------------------
+
+    def _touch(self, bounds: Sequence[Bound], *, holds: int = 0, settles: int = 0, overruns: bool = False) -> None:
+        self._refresh(bound.meter for bound in bounds)
+        for bound in bounds:
+            totals = self._of(bound.meter.budget, bound.meter.period)
+            totals.holds += holds
+            totals.settles += settles
+            totals.overruns += overruns
+
+    def _refresh(self, meters: Iterable[Meter]) -> None:
+        """Add what has changed in these meters to their totals."""
+        for meter in meters:
+            totals = self._of(meter.budget, meter.period, meter)
+            seen = self._seen.get(meter.key)
+            if seen is None:
+                seen = self._seen[meter.key] = _Seen()
+            totals.settled += meter.settled - seen.settled
+            totals.held += meter.held - seen.held
+            totals.extra += meter.extra - seen.extra
+            totals.peak = max(totals.peak, totals.settled + totals.held + totals.extra)
+            seen.settled, seen.held, seen.extra = meter.settled, meter.held, meter.extra
+
+    def _of(self, budget: str, period: str, meter: Meter | None = None) -> DayTotals:
+        key = (budget, period)
+        totals = self.totals.get(key)
+        if totals is None:
+            totals = self.totals[key] = self._new(budget, period, meter)
+            self._shorten()
+        totals.seq = self.wallet.upto
+        self.dirty.add(key)
+        return totals
+
+    def _new(self, budget: str, period: str, meter: Meter | None) -> DayTotals:
+        unit = self.wallet.budget_units[budget]
+        rule = self.wallet.named.get(budget)
+        start, end = (meter.start, meter.end) if meter is not None else (0, 0)
+        if meter is None and rule is not None:
+            named = periods.period_named(period, per=rule.budget.per, zone=rule.budget.zone)
+            start, end = named.start, named.end
+        limit = rule.budget.limit if rule is not None else 0
+        return DayTotals(budget, unit, self.wallet.scales[unit], period, start, end, self.wallet.upto, limit)
+
+    def _shorten(self) -> None:
+        """Let the oldest written totals go once there are very many (a budget a minute makes 525,600 a year)."""
+        if len(self.totals) > TOTALS_MAX:
+            for key in list(self.totals)[: TOTALS_MAX // 10]:
+                if key not in self.dirty:
+                    del self.totals[key]
+
+    def _forget_dropped(self) -> None:
+        if len(self._seen) > 2 * len(self.wallet.metering) + SEEN_SPARE:
+            self._seen = {key: seen for key, seen in self._seen.items() if key in self.wallet.metering}
+
+    def _count(self, budget: str, period: str, field: str) -> None:
+        totals = self._of(budget, period)
+        setattr(totals, field, getattr(totals, field) + 1)
+
+    def _limit(self, budget: str, period: str, limit: int) -> None:
+        self._of(budget, period).limit = limit
+
+    def _refused(self, outcome: Exhausted) -> None:
+        totals = self._of(outcome.budget, outcome.period)
+        totals.refused = {**totals.refused, outcome.why: totals.refused.get(outcome.why, 0) + 1}
+        totals.limit = outcome.limit
+        if totals.first_exhausted_at is None and outcome.why in ("spent", "tier"):
+            totals.first_exhausted_at = self.wallet.at
+
+    def _drop(self, dropped: Iterable[Dropped]) -> None:
+        for drop in dropped:
+            self._of(drop.budget, drop.period).settled += drop.amount
+
+    # --- one call -----------------------------------------------------------------------------------------------------
+
+    def _remember(self, record: HoldRecord) -> None:
+        if record.id not in self.wallet.open and record.id not in self.wallet.provisional:
+            self._keep_life(_life(record))
+
+    def _keep_life(self, life: Life) -> None:
+        assert self.wallet.plan is not None
+        forget_at = self.wallet.at + self.wallet.plan.remember_s * NS
+        self._lives.put(life.id, _Remembered(life, forget_at))
+
+    def life(self, id: str) -> Life | None:
+        """One call, open or closed, for as long as the wallet remembers it."""
+        record = self.wallet.open.get(id) or self.wallet.provisional.get(id)
+        if record is not None:
+            return _life(record)
+        remembered = self._lives.get(id, self.wallet.at)
+        return remembered.life if remembered is not None else None
+
+    # --- the wallet at a glance ---------------------------------------------------------------------------------------
+
+    def status(self, at: int) -> Status:
+        """The shared budgets in the periods that contain `at` (stream time; never before the wallet's own)."""
+        wallet = self.wallet
+        at = max(at, wallet.at)
+        budgets = wallet.plan.budgets if wallet.plan is not None else {}
+        shared = [self._budget(name, at) for name, budget in budgets.items() if budget.each is None]
+        frozen = [frost for frost in wallet.frozen.values() if frost.until is None or at < frost.until]
+        return Status(wallet.name, wallet.upto, at, wallet.plan_digest, shared, frozen, len(wallet.open))
+
+    def _budget(self, name: str, at: int) -> BudgetStatus:
+        rule = self.wallet.named.get(name)
+        assert rule is not None
+        place, budget = self.wallet.place(rule, None, {}, at), rule.budget
+        meter, period = place.meter, place.period
+        totals = self.totals.get((name, period.name))
+        observed = None
+        if meter is not None and meter.as_of and budget.source is not None:
+            observed = Figure(budget.source, meter.figure, meter.as_of)
+        return BudgetStatus(
+            name=name,
+            unit=budget.unit,
+            scale=self.wallet.scales[budget.unit],
+            per=budget.per,
+            zone=budget.zone,
+            period=period.name,
+            start=period.start,
+            resets_at=period.end,
+            limit=place.limit,
+            settled=meter.settled if meter is not None else 0,
+            held=meter.held if meter is not None else 0,
+            extra=meter.extra if meter is not None else 0,
+            public=budget.public,
+            source=budget.source or "",
+            note=budget.note,
+            link=budget.link,
+            first_exhausted_at=totals.first_exhausted_at if totals is not None else None,
+            observed=observed,
+            earlier_open=self._earlier_open(name, period),
+        )
+
+    def _earlier_open(self, budget: str, period: periods.Period) -> int:
+        """Open holds that still count to an earlier period. Looks at holds only if there is such a period."""
+        earlier = {
+            key
+            for key, meter in self.wallet.metering.items()
+            if meter.budget == budget and meter.end <= period.start and meter.holders
+        }
+        if not earlier:
+            return 0
+        return sum(any(bound.meter.key in earlier for bound in record.bound) for record in self.wallet.open.values())
+
+
+def _life(record: HoldRecord) -> Life:
+    charged: Amounts = {unit: record.spent(unit) for unit in record.units()}
+    return Life(
+        id=record.id,
+        state=record.state,
+        first=record.first,
+        at=record.at,
+        charged=charged,
+        amounts=record.granted,
+        progress=record.progress,
+        expires_at=record.expires_at or None,
+        periods={bound.meter.budget: bound.meter.period for bound in record.bound},
+    )

@@ -1,0 +1,181 @@
+"""The projector: follows the stream, keeps the read models, answers who reads, pushes what changed.
+
+It may lag and it may be killed: the engine neither waits for it nor reads what it wrote. Started again it folds from
+the beginning and writes the same documents, since each carries the sequence it is folded up to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import nats.errors
+import structlog
+from nats.aio.msg import Msg
+from nats.js.errors import BucketNotFoundError
+from nats.js.kv import KeyValue
+
+from engine.core import chain
+from engine.core.messages import AnyAsk, DayTotals, Status
+from engine.core.tell import read
+from engine.errors import Untrusted
+from engine.follower import Follower
+from engine.journal import Journal, Stored
+from engine.recorded import Recorded
+from engine.stream_clock import StreamClock
+from projector.projection import Projection, TotalsKey
+
+PUSH_S = 0.25  # at most 4 a second: faster is only flicker
+HEARTBEAT_S = 1.0
+UNTOLD_MAX = 16_384
+DAYS_SHOWN_MAX = 400
+
+log = structlog.get_logger()
+
+_encoder = msgspec.json.Encoder()
+
+
+class _Untold(msgspec.Struct, frozen=True, gc=False):
+    """An ask message that waits for its told."""
+
+    seq: int
+    ts: int
+    raw: bytes
+    asks: list[AnyAsk] | None
+
+
+class Projector:
+    """One projector of one wallet."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.projection = Projection(journal.names.wallet)
+        self.caught_up = asyncio.Event()
+        self._journal = journal
+        self._chain = chain.GENESIS
+        self._untold: deque[_Untold] = deque()
+        self._replay_to = 0
+        self._clock = StreamClock()
+        self._shown: Status | None = None
+
+    async def run(self) -> None:
+        """Fold and answer until cancelled. Raises `Untrusted` if the stream contradicts itself."""
+        await self._journal.check_stream()
+        self._replay_to = await self._journal.last_seq()
+        if not self._replay_to:
+            self.caught_up.set()
+        bucket = await self._bucket()
+        follower = Follower(self._journal, after=0, on_message=self._on_message)
+        answers: dict[str, Callable[[bytes], bytes]] = {
+            "status": lambda _: _encoder.encode(self._status()),
+            "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
+            "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
+            "days": lambda _: _encoder.encode(self._days("")),
+            "day": lambda day: _encoder.encode(self._days(day.decode(errors="replace"))),
+        }
+        for word, answer in answers.items():
+            subject = self._journal.names.subject(f"read.{word}")
+            await self._journal.client.subscribe(subject, cb=self._answering(answer))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(follower.run())
+            tasks.create_task(self._push())
+            tasks.create_task(self._write(bucket))
+
+    # --- folding ------------------------------------------------------------------------------------------------------
+
+    async def _on_message(self, stored: Stored) -> None:
+        self._clock.hear(stored.ts)
+        if stored.kind == "told":
+            self._fold(Recorded.read(stored))
+        else:
+            message = read(stored.data)
+            asks = message.asks if message is not None else None
+            self._untold.append(_Untold(stored.seq, stored.ts, stored.data, asks))
+        if not self.caught_up.is_set() and stored.seq >= self._replay_to:
+            self.caught_up.set()
+            log.info("caught_up", upto=self.projection.wallet.upto)
+
+    def _fold(self, recorded: Recorded) -> None:
+        told = recorded.told
+        if len(self._untold) < told.n or len(told.told) != told.n:
+            raise Untrusted(f"the told at sequence {recorded.seq:,} does not cover the asks before it")
+        covered = [self._untold.popleft() for _ in range(told.n)]
+        recorded.verify(self._chain, ((u.seq, u.ts, u.raw) for u in covered))
+        self._chain = recorded.chain
+        for untold, entry in zip(covered, told.told, strict=True):
+            if entry.seq != untold.seq:
+                raise Untrusted(f"the told at sequence {recorded.seq:,} speaks of another message than {untold.seq:,}")
+            self.projection.fold(seq=untold.seq, asks=untold.asks, entry=entry)
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def _status(self) -> Status:
+        return self.projection.status(self._clock.now())
+
+    def _days(self, day: str) -> list[DayTotals]:
+        """Totals of the periods of this day ("": all), newest first."""
+        found = [totals for totals in self.projection.totals.values() if totals.period.startswith(day)]
+        return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:DAYS_SHOWN_MAX]
+
+    def _answering(self, answer: Callable[[bytes], bytes]) -> Callable[[Msg], Awaitable[None]]:
+        async def on_asked(message: Msg) -> None:
+            if message.reply and self.caught_up.is_set():
+                await message.respond(answer(message.data))
+
+        return on_asked
+
+    async def _push(self) -> None:
+        """The newest status whenever it has changed, and a heartbeat otherwise, so that a reader knows it is live."""
+        await self.caught_up.wait()
+        subject = self._journal.names.subject("live")
+        quiet_s = 0.0
+        while True:
+            status = self._status()
+            changed = self._shown is None or (status.seq, status.plan) != (self._shown.seq, self._shown.plan)
+            if changed or quiet_s >= HEARTBEAT_S:
+                self._shown, quiet_s = status, 0.0
+                await self._publish(subject, _encoder.encode(status))
+            await asyncio.sleep(PUSH_S)
+            quiet_s += PUSH_S
+
+    async def _publish(self, subject: str, document: bytes) -> None:
+        try:
+            await self._journal.client.publish(subject, document)
+        except nats.errors.Error as error:  # the next one is at most a second away
+            log.warning("push_failed", error=type(error).__name__)
+
+    # --- keeping ------------------------------------------------------------------------------------------------------
+
+    async def _bucket(self) -> KeyValue:
+        jetstream = self._journal.client.jetstream()
+        name = f"PURSE_{self._journal.names.wallet}_days"
+        try:
+            return await jetstream.key_value(name)
+        except BucketNotFoundError:
+            return await jetstream.create_key_value(bucket=name, history=1)
+
+    async def _write(self, bucket: KeyValue) -> None:
+        """Dirty documents, at most 4 times a second. What could not be written stays dirty."""
+        await self.caught_up.wait()
+        while True:
+            dirty, self.projection.dirty = self.projection.dirty, set()
+            for key in dirty:
+                totals = self.projection.totals.get(key)
+                if totals is None:
+                    continue
+                try:
+                    await bucket.put(document_key(key), _encoder.encode(totals))
+                except (TimeoutError, nats.errors.Error) as error:
+                    self.projection.dirty.add(key)
+                    log.warning("document_not_written", error=type(error).__name__)
+            await asyncio.sleep(PUSH_S)
+
+
+_KEY_CHARACTERS = str.maketrans({":": "_", "+": "="})
+
+
+def document_key(key: TotalsKey) -> str:
+    """Where a period's document stands in the bucket: `<budget>.<period>`, in the characters a key may have."""
+    budget, period = key
+    return f"{budget}.{period.translate(_KEY_CHARACTERS)}"

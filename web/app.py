@@ -1,0 +1,94 @@
+"""The web front end as one aiohttp application: the JSON API and the page. Every error is a problem with an id.
+
+It guards and shows. It decides nothing: what cannot be decided is refused (503), never allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from engine.errors import PurseError
+from web import health, operating, spending, watching
+from web.bodies import BODY_BYTES_MAX
+from web.desk import DESK, open_desk
+from web.openapi import openapi_route
+from web.page import NOW, STATUS, add_page
+from web.problems import Problem, of_http_error, of_purse_error, problem_response
+from web.purse import Purse
+from web.routes import register
+from web.settings import Settings
+
+REQUEST_ID = web.RequestKey("request_id", str)
+
+log = structlog.get_logger()
+
+_CALLERS_OWN = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
+_TABLES = (*spending.ROUTES, *operating.ROUTES, *watching.ROUTES, *health.ROUTES)
+
+
+def make_app(purse: Purse, settings: Settings) -> web.Application:
+    """The application over a connected purse. Whoever runs it also runs its board: `app[DESK].board.run()`."""
+    app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_BYTES_MAX)
+    desk = open_desk(purse, settings)
+    app[DESK] = desk
+    app[STATUS] = lambda: desk.board.latest
+    app[NOW] = purse.now
+    for route in (*_TABLES, openapi_route(_TABLES)):
+        register(app, route)
+    add_page(app)
+    app.on_response_prepare.append(_name_request)
+    app.on_shutdown.append(_end_streams)
+    return app
+
+
+@web.middleware
+async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Whatever goes wrong in a request becomes one problem. What nobody foresaw is logged and says 500."""
+    request[REQUEST_ID] = _request_id(request)
+    try:
+        return await handler(request)
+    except Problem as problem:
+        return _respond(problem)
+    except PurseError as error:
+        return _respond(of_purse_error(error))
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _respond(of_http_error(error))
+    except ConnectionError:
+        raise  # whoever asked has left
+    except Exception:
+        log.exception("request_failed", request_id=request[REQUEST_ID], method=request.method, path=_path(request))
+        return _respond(
+            Problem(500, "internal", "This is our error, and no permission. `x-request-id` helps to find it.")
+        )
+
+
+def _respond(problem: Problem) -> web.Response:
+    return problem_response(problem.status, problem.body, problem.headers)
+
+
+def _path(request: web.Request) -> str:
+    """The route's own form: an id in an address need not be in a log."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else "unknown"
+
+
+def _request_id(request: web.Request) -> str:
+    said = request.headers.get("x-request-id")
+    return said if said is not None and _CALLERS_OWN.fullmatch(said) else uuid4().hex
+
+
+async def _name_request(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers["x-request-id"] = request[REQUEST_ID]
+    response.headers["Server"] = "purse"  # not which versions run here
+    response.headers.setdefault("Cache-Control", "no-store")
+
+
+async def _end_streams(app: web.Application) -> None:
+    app[DESK].board.close()

@@ -1,0 +1,41 @@
+"""What every handler works with: the purse, the settings, what is known of the plan, the live board. One a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from engine.core.messages import AnyAsk
+from web.answers import Answer, Writer
+from web.asks import Reader
+from web.auth import Caller
+from web.known import Known, Terms
+from web.purse import Answered, Purse
+from web.settings import Settings
+from web.status import Board
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    purse: Purse
+    settings: Settings
+    known: Known
+    board: Board
+
+    def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
+        """Reads bodies of this caller."""
+        return Reader(terms, caller, now=self.purse.now(), path=path)
+
+    def answer(self, ask: AnyAsk, answered: Answered) -> Answer:
+        """What the caller of this ask gets."""
+        self.board.answered(answered.seq)
+        return Writer(self.known.terms, self.settings.refusal_status).answer(ask, answered)
+
+
+DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
+
+
+def open_desk(purse: Purse, settings: Settings) -> Desk:
+    known = Known(purse)
+    return Desk(purse, settings, known, Board(purse, known))

@@ -1,0 +1,50 @@
+"""What a route is: its address, who may use it, its handler, and what the OpenAPI document says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+from aiohttp import web
+
+from web.auth import Access, Caller, authenticate
+from web.desk import DESK, Desk
+
+Handler: TypeAlias = Callable[[web.Request, Desk, Caller], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """`answers`: status -> what it means. `takes`: the body, if there is one. `tag` groups it in the document."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    access: Access
+    handler: Handler
+    tag: str
+    summary: str
+    answers: dict[int, str]
+    takes: type[msgspec.Struct] | None = None
+    media_type: str = "application/json"
+    keyed: bool = False
+    """Whether `Idempotency-Key` is read."""
+
+
+def register(app: web.Application, route: Route) -> None:
+    """HEAD is answered wherever GET is, but for streams, which never end."""
+    if route.method == "GET":
+        app.router.add_get(route.path, _serve(route), allow_head=route.media_type != "text/event-stream")
+    else:
+        app.router.add_post(route.path, _serve(route))
+
+
+def _serve(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    handler, access = route.handler, route.access
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        desk = request.app[DESK]
+        return await handler(request, desk, authenticate(request, access, desk.settings))
+
+    return serve

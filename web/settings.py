@@ -1,0 +1,66 @@
+"""What one web process is told from outside: a few environment variables and the admin key, nothing else.
+
+Nothing here is on the stream, so nothing here may change what is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.errors import Misconfigured
+
+REFUSAL_STATUSES = (402, 403, 429)
+ADMIN_KEY_FILE = "admin.key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`open`: holds are taken without a key. `refusal_status`: what a caller gets when a budget is used up."""
+
+    nats_url: str = field(default="nats://127.0.0.1:4222", repr=False)  # has credentials in it
+    wallet: str = "main"
+    data: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 8080
+    open: bool = False
+    refusal_status: int = 402
+    admin_key: str = field(default="", repr=False)
+
+
+def from_environment(environment: Mapping[str, str]) -> Settings:
+    """Read `PURSE_...`. Raises `Misconfigured` naming the variable."""
+    said = {name: value for name, value in environment.items() if name.startswith("PURSE_") and value}
+    data = Path(said["PURSE_DATA"]) if "PURSE_DATA" in said else None
+    plain = Settings()
+    return Settings(
+        nats_url=said.get("PURSE_NATS_URL", plain.nats_url),
+        wallet=said.get("PURSE_WALLET", plain.wallet),
+        data=data,
+        host=said.get("PURSE_HOST", plain.host),
+        port=_number(said, "PURSE_PORT", default=plain.port, allowed=range(65_536)),
+        open=said.get("PURSE_OPEN") == "1",
+        refusal_status=_number(said, "PURSE_REFUSAL_STATUS", default=plain.refusal_status, allowed=REFUSAL_STATUSES),
+        admin_key=read_admin_key(data),
+    )
+
+
+def read_admin_key(data: Path | None) -> str:
+    """The key in `DATA/admin.key`, "" where there is none: then nobody is an admin."""
+    if data is None:
+        return ""
+    try:
+        return (data / ADMIN_KEY_FILE).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"PURSE_DATA: cannot read {ADMIN_KEY_FILE}: {type(error).__name__}") from error
+
+
+def _number(said: Mapping[str, str], name: str, *, default: int, allowed: range | tuple[int, ...]) -> int:
+    text = said.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) in allowed):
+        shown = f"0 to {allowed[-1]}" if isinstance(allowed, range) else ", ".join(map(str, allowed))
+        raise Misconfigured(f"{name}: expected one of {shown}")
+    return int(text)

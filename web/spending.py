@@ -1,0 +1,190 @@
+"""The routes a caller uses around a call: hold, settle, release, renew, ask what became of it; one by one or many."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from engine.core import limits
+from engine.core.messages import AnyAsk, Life, Settle
+from web.answers import Body, json_response, unknown
+from web.asks import check_id, fresh_id
+from web.auth import Caller
+from web.bodies import read_body
+from web.desk import Desk
+from web.known import Terms
+from web.moments import format_moment
+from web.problems import too_large, unauthorized
+from web.requests import (
+    WAIT_S_DEFAULT,
+    BatchBody,
+    BatchHold,
+    BatchRelease,
+    BatchRenew,
+    BatchSettle,
+    HoldBody,
+    ReleaseBody,
+    RenewBody,
+    SettleBody,
+)  # fmt: skip
+from web.routes import Route
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+BATCH_BYTES_MAX = limits.MESSAGE_BYTES_MAX - 512  # a batch is one message; the rest is what stands around its asks
+
+
+def key_of(request: web.Request) -> str | None:
+    """The id in `Idempotency-Key`, which may be quoted or bare."""
+    written = request.headers.get(IDEMPOTENCY_KEY)
+    if written is None:
+        return None
+    bare = written[1:-1] if len(written) >= 2 and written[0] == written[-1] == '"' else written
+    return check_id(bare, field=IDEMPOTENCY_KEY)
+
+
+def id_of(request: web.Request, said: str | None) -> str:
+    """The id of an ask: what the body says, else the header, else a fresh one."""
+    if said is not None:
+        return check_id(said, field="id")
+    return key_of(request) or fresh_id()
+
+
+def _hold_of(request: web.Request) -> str:
+    return check_id(request.match_info["id"], field="id")
+
+
+async def _answer(desk: Desk, ask: AnyAsk, *, wait_s: float = WAIT_S_DEFAULT) -> web.Response:
+    return desk.answer(ask, await desk.purse.ask(ask, wait_s=wait_s)).response()
+
+
+async def _hold(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    body = await read_body(request, HoldBody)
+    id = id_of(request, body.id)
+    by = desk.purse.by(body.wait_s)
+    ask = await desk.known.understand(lambda terms: desk.reader(terms, caller).hold(body, id=id, by=by))
+    return await _answer(desk, ask, wait_s=body.wait_s)
+
+
+async def _settle(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    hold = _hold_of(request)
+    body = await read_body(request, SettleBody)
+    id = check_id(body.id, field="id") if body.id is not None else key_of(request) or ""
+    ask = await desk.known.understand(lambda terms: desk.reader(terms, caller).settle(body, hold=hold, id=id))
+    return await _answer(desk, ask)
+
+
+async def _release(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    hold = _hold_of(request)
+    await read_body(request, ReleaseBody, may_be_empty=True)
+    await desk.known.ready()
+    return await _answer(desk, Settle(hold=hold, release=True))
+
+
+async def _renew(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    hold = _hold_of(request)
+    body = await read_body(request, RenewBody)
+    ask = await desk.known.understand(lambda terms: desk.reader(terms, caller).renew(body, hold=hold))
+    return await _answer(desk, ask)
+
+
+async def _life(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    id = _hold_of(request)
+    terms = await desk.known.ready()
+    await desk.board.catch_up()
+    life = await desk.purse.life(id)
+    return unknown(id).response() if life is None else json_response(_written(life, terms))
+
+
+def _written(life: Life, terms: Terms) -> Body:
+    return {
+        "id": life.id,
+        "state": life.state,
+        "at": format_moment(life.at),
+        "expires_at": None if life.expires_at is None else format_moment(life.expires_at),
+        "amounts": terms.written(life.amounts),
+        "progress": terms.written(life.progress),
+        "charged": terms.written(life.charged),
+        "periods": life.periods,
+        "seq": life.first,
+    }
+
+
+# --- many at once -----------------------------------------------------------------------------------------------------
+
+
+async def _batch(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    body = await read_body(request, BatchBody)
+    if len(body.asks) > limits.MESSAGE_ASKS_MAX:
+        raise too_large(f"A batch has at most {limits.MESSAGE_ASKS_MAX} asks.")
+    _check_rights(body, caller)
+    wait_s = max((item.wait_s for item in body.asks if isinstance(item, BatchHold)), default=WAIT_S_DEFAULT)
+    asks = await desk.known.understand(lambda terms: _read_batch(body, desk, terms, caller))
+    if len(msgspec.json.encode(asks)) > BATCH_BYTES_MAX:
+        raise too_large(f"The asks of a batch have at most {BATCH_BYTES_MAX:,} bytes together.")
+    told = await desk.purse.ask_all(asks, wait_s=wait_s)
+    answers = (desk.answer(ask, answered) for ask, answered in zip(asks, told, strict=True))
+    return json_response({"told": [{"status": answer.status, **answer.body} for answer in answers]})
+
+
+def _read_batch(body: BatchBody, desk: Desk, terms: Terms, caller: Caller) -> list[AnyAsk]:
+    asks: list[AnyAsk] = []
+    for index, item in enumerate(body.asks):
+        by = desk.purse.by(item.wait_s) if isinstance(item, BatchHold) else 0
+        asks.append(desk.reader(terms, caller, path=f"asks[{index}].").item(item, by=by))
+    return asks
+
+
+def _check_rights(body: BatchBody, caller: Caller) -> None:
+    """What needs the admin key alone needs it in a batch too."""
+    spends = (BatchHold, BatchSettle, BatchRelease, BatchRenew)
+    for index, item in enumerate(body.asks):
+        if not caller.admin and not isinstance(item, spends):
+            raise unauthorized("no-key", f"asks[{index}].ask: this needs a key.")
+
+
+_REFUSED = {
+    400: "What was sent cannot be understood (`field`), or the call is larger than the whole budget (`why`: `never`).",
+    401: "A key is needed.",
+    402: "The budget is used up until `resets_at`. Do not retry before.",
+    403: "Frozen or revoked.",
+    409: "The hold has ended. No permission to call.",
+    422: "This id stands for something else.",
+    429: "Others hold what is left; try again after `Retry-After` seconds. Or slow down.",
+    503: "Nobody can decide now. Nothing may be spent.",
+}
+_BAD = {400: _REFUSED[400], 401: _REFUSED[401]}
+
+ROUTES = (
+    Route(
+        method="POST", path="/v1/holds", access="spend", handler=_hold, takes=HoldBody, tag="spending", keyed=True,
+        summary="May I spend at most this? Only 201 (or 200, asked again) is permission to call.",
+        answers={201: "Held.", 200: "Held before, under the same id: the same answer.", **_REFUSED},
+    ),
+    Route(
+        method="POST", path="/v1/holds:batch", access="spend", handler=_batch, takes=BatchBody, tag="spending",
+        summary="Up to 1,024 asks in order, one outcome each. One that cannot be read refuses the whole batch unsent.",
+        answers={200: "One outcome each, with its own `status`.", **_BAD, 413: "Too many.", 503: _REFUSED[503]},
+    ),
+    Route(
+        method="GET", path="/v1/holds/{id}", access="spend", handler=_life, tag="spending",
+        summary="What became of one call.",
+        answers={200: "Its life.", **_BAD, 404: "Not known, or forgotten.", 503: _REFUSED[503]},
+    ),
+    Route(
+        method="POST", path="/v1/holds/{id}/settle", access="spend", handler=_settle, takes=SettleBody, keyed=True,
+        tag="spending",
+        summary="The call cost this. Never refused, whatever it cost.",
+        answers={200: "Recorded.", **_BAD, 422: "Settled before at other amounts.", 503: _REFUSED[503]},
+    ),
+    Route(
+        method="POST", path="/v1/holds/{id}/release", access="spend", handler=_release, takes=ReleaseBody,
+        tag="spending",
+        summary="The call ended at what was reported so far, zero if nothing was.",
+        answers={200: "Given back.", **_BAD, 422: "Settled before at another amount.", 503: _REFUSED[503]},
+    ),
+    Route(
+        method="POST", path="/v1/holds/{id}/renew", access="spend", handler=_renew, takes=RenewBody, tag="spending",
+        summary="Hold on longer, maybe with a larger total.",
+        answers={200: "Renewed.", **_REFUSED, 404: "Not known, or forgotten."},
+    ),
+)  # fmt: skip

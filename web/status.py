@@ -1,0 +1,234 @@
+"""The wallet's status as documents, and live: each new one is encoded once for all who watch, and the latest wins.
+
+Strangers see names, shares and times, and amounts only where the plan says `public = "amounts"`. Nothing here folds
+the stream: the projector does, and this only passes on what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Literal
+
+import msgspec
+
+from engine.core.amounts import format_amount
+from engine.core.messages import BudgetStatus, Frost, Status
+from engine.errors import NoAnswer
+from web import statement
+from web.known import Known
+from web.moments import format_bound, format_moment
+from web.problems import Problem, unavailable
+from web.purse import Purse
+
+Audience = Literal["public", "operator"]
+
+INTERVAL_S = 0.25  # at most four documents a second
+STALE_S = 5.0  # the projector's heartbeat comes every second
+KEEP_ALIVE_S = 15.0
+RETRY_MS = 5_000  # how long a browser waits before it connects again
+VIEWERS_MAX = 1_000
+CATCH_UP_S = 0.5
+CATCH_UP_STEP_S = 0.01
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+def document(status: Status, *, audience: Audience, live: bool) -> dict[str, object]:
+    """The status as JSON. `live`: it is no older than a few seconds."""
+    frost = statement.freeze_shown(status)
+    body: dict[str, object] = {
+        "wallet": status.wallet,
+        "as_of": format_moment(status.as_of),
+        "seq": status.seq,
+        "live": live,
+        "frozen": None if frost is None else _frost(frost),
+        "budgets": [_budget(budget, audience=audience) for budget in status.budgets],
+        "open_earlier": statement.earlier(status),
+    }
+    if audience == "operator":
+        body |= {
+            "plan": status.plan,
+            "open_holds": status.open_holds,
+            "freezes": [_frost(frozen) for frozen in status.frozen],
+        }
+    return body
+
+
+def _frost(frost: Frost) -> dict[str, object]:
+    until = None if frost.until is None else format_moment(frost.until)
+    return {"scope": frost.scope, "reason": frost.reason, "since": format_moment(frost.since), "until": until}
+
+
+def _budget(budget: BudgetStatus, *, audience: Audience) -> dict[str, object]:
+    share = statement.shares(budget)
+    first = budget.first_exhausted_at
+    shown = audience == "operator" or budget.public == "amounts"
+    body: dict[str, object] = {
+        "name": budget.name,
+        "unit": budget.unit,
+        "per": budget.per,
+        "zone": budget.zone,
+        "period": budget.period,
+        **(_amounts(budget) if shown else {}),
+        "used_pct": share.used / 10,
+        "held_pct": share.held / 10,
+        "settled_pct": share.spent / 10,
+        "extra_pct": share.others / 10,
+        "starts_at": format_moment(budget.start),
+        "resets_at": format_bound(budget.resets_at),
+        "first_exhausted_at": None if first is None else format_moment(first),
+        "observed": _observed(budget, shown=shown),
+    }
+    return body | {name: text for name, text in (("note", budget.note), ("link", budget.link)) if text}
+
+
+def _amounts(budget: BudgetStatus) -> dict[str, str]:
+    amounts = {
+        "limit": budget.limit, "settled": budget.settled, "held": budget.held,
+        "extra": budget.extra, "used": budget.used, "remaining": budget.remaining,
+    }  # fmt: skip
+    return {name: format_amount(amount, scale=budget.scale) for name, amount in amounts.items()}
+
+
+def _observed(budget: BudgetStatus, *, shown: bool) -> dict[str, str] | None:
+    figure = budget.observed
+    if figure is None:
+        return None
+    amount = {"figure": format_amount(figure.figure, scale=budget.scale)} if shown else {}
+    return {"source": figure.source, **amount, "as_of": format_moment(figure.as_of)}
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+class Board:
+    """The newest status of one process, and everybody who watches it."""
+
+    def __init__(self, purse: Purse, known: Known) -> None:
+        self._purse, self._known = purse, known
+        self._latest: Status | None = None
+        self._shown_at = float("-inf")
+        self._stale = False
+        self._frames: dict[Audience, bytes] = {}
+        self._version = 0
+        self._changed = asyncio.Event()
+        self._viewers = 0
+        self._answered_seq = self._folded_seq = 0
+        self.closed = False
+
+    @property
+    def latest(self) -> Status | None:
+        return self._latest
+
+    def show(self, status: Status) -> None:
+        """This is the newest. Every viewer gets it, unless a newer one comes first."""
+        self._latest, self._shown_at, self._stale = status, time.monotonic(), False
+        self._folded_seq = max(self._folded_seq, status.seq)
+        self._announce()
+
+    async def run(self) -> None:
+        """Show what the projector says and notice when it stops saying it, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow())
+            tasks.create_task(self._watch_age())
+
+    async def _follow(self) -> None:
+        async for status in self._purse.follow_status():
+            self.show(status)
+            if status.plan and status.plan != self._known.terms.digest:
+                await self._renew_terms()
+            await asyncio.sleep(INTERVAL_S)
+
+    async def _renew_terms(self) -> None:
+        try:
+            await self._known.refresh()
+        except NoAnswer:
+            return  # the next document names the same digest and comes within a second
+
+    async def _watch_age(self) -> None:
+        """When nothing newer comes, say once to all who watch that the figures are no longer live."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._latest is not None and not self._stale and not self._is_live():
+                self._stale = True
+                self._announce()
+
+    def _is_live(self) -> bool:
+        return time.monotonic() - self._shown_at <= STALE_S
+
+    def _announce(self) -> None:
+        self._frames.clear()
+        self._version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def close(self) -> None:
+        """End every viewer's stream, so that the process can stop."""
+        self.closed = True
+        self._changed.set()
+
+    # --- asked for ----------------------------------------------------------------------------------------------------
+
+    async def now(self) -> Status:
+        """The status as the projector knows it this moment. Raises `Problem` 503 while there is none."""
+        await self.catch_up()
+        status = await self._purse.status()
+        if status is None:
+            raise unavailable("no-status", "The projector has no figures yet.")
+        return status
+
+    def answered(self, seq: int) -> None:
+        """This process has told a caller the outcome of an ask in message `seq`."""
+        self._answered_seq = max(self._answered_seq, seq)
+
+    async def catch_up(self) -> None:
+        """Wait, not for long, until the projector has folded what was answered here: who asks, then reads, sees it."""
+        goal, deadline = self._answered_seq, time.monotonic() + CATCH_UP_S
+        while self._folded_seq < goal and time.monotonic() < deadline:
+            status = await self._purse.status()
+            if status is None:
+                return
+            self._folded_seq = max(self._folded_seq, status.seq)
+            if self._folded_seq < goal:
+                await asyncio.sleep(CATCH_UP_STEP_S)
+
+    # --- watched ------------------------------------------------------------------------------------------------------
+
+    def frame(self, audience: Audience) -> bytes:
+        """The latest document as one server-sent event, encoded once for everybody of this audience."""
+        frame = self._frames.get(audience)
+        if frame is None:
+            assert self._latest is not None
+            body = msgspec.json.encode(document(self._latest, audience=audience, live=not self._stale))
+            frame = b"event: status\nid: %d\ndata: %b\n\n" % (self._latest.seq, body)
+            self._frames[audience] = frame
+        return frame
+
+    async def frames(self, audience: Audience) -> AsyncIterator[bytes]:
+        """What one viewer is sent: when to come back, the latest document, each newer one, signs of life."""
+        yield b"retry: %d\n\n" % RETRY_MS
+        seen = 0
+        while not self.closed:
+            changed = self._changed
+            if self._version != seen:
+                seen = self._version
+                yield self.frame(audience)
+                continue
+            try:
+                async with asyncio.timeout(KEEP_ALIVE_S):
+                    await changed.wait()
+            except TimeoutError:
+                yield b": still here\n\n"
+
+    def admit(self) -> None:
+        """One more viewer. Raises `Problem` 503 when there are too many; else `leave` must follow."""
+        if self._viewers >= VIEWERS_MAX:
+            detail = "Too many are watching. GET /v1/status answers all the same."
+            raise Problem(503, "too-many-viewers", detail, headers={"Retry-After": "30"})
+        self._viewers += 1
+
+    def leave(self) -> None:
+        self._viewers -= 1
