@@ -320,7 +320,7 @@ def test_a_float_that_somebody_already_rounded_is_refused() -> None:
         (b"[" * 100_000, "plan: is not JSON"),
         (b'{"budgets":{"a":{"unit":"usd","limit":"1","limit":"9"}}}', "limit: is given twice"),
         (b'{"budgets":{"a":{"unit":"usd","limit":NaN}}}', "budgets.a.limit: expected a decimal string"),
-        (b'{"budgets":{"a":{"unit":"usd","limit":"1","note":"\\ud800"}}}', "budgets.a.note: at most 256 printable characters"),
+        (b'{"budgets":{"a":{"unit":"usd","limit":"1","note":"\\ud800"}}}', "budgets.a.note: at most 256"),
         (b'{"budgets":{"a":{"unit":"usd","limit":"1"}},"web":{}}', "web: unknown"),
         (b'{"budgets":{"a":{"unit":"usd","limit":"1"}},"units":{"credits":1.0}}', "units.credits: a scale is"),
         (b'{"budgets":{}}' + b" " * limits.MESSAGE_BYTES_MAX, "plan: has at most 524288 bytes"),
@@ -334,7 +334,7 @@ def test_json_that_is_no_plan_is_refused(raw: bytes, said: str) -> None:
 
 NAMES = st.sampled_from(["a", "b-1", "c.d_e", "7", "x" * 32])
 LABELS = st.sampled_from(["user", "cohort", "a-b.c_d", "x" * 32])
-WORDS = st.sampled_from(["alice", "a=b", '"quoted"', "日本", "tab, comma; quote’s", "x" * 128])
+WORDS = st.sampled_from(["alice", "a=b", '"quoted"', "日本", "dash - comma, semicolon;", "x" * 128])
 TEXTS = WORDS | st.just("")
 AMOUNTS = st.integers(0, limits.AMOUNT_MAX)
 

@@ -1,0 +1,67 @@
+"""The browser that the tests look through: where it is, how pages are opened in it, and what it complains about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from browser.stage import NOON, SECOND, Stage
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+]  # fmt: skip
+
+# Tells the console of what the policy forbade, whatever the browser itself prints, and notes everything that jumped.
+_WATCH = """
+addEventListener("securitypolicyviolation", (event) => console.error(`forbidden: ${event.violatedDirective}`));
+window.jumps = [];
+new PerformanceObserver((list) => window.jumps.push(...list.getEntries().map((entry) => entry.value)))
+  .observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@dataclass
+class Windows:
+    """Pages on the stage. `complaints`: every error in a console, uncaught exception and violation of the policy."""
+
+    browser: Browser
+    stage: Stage
+    complaints: list[str] = field(default_factory=list)
+    _contexts: list[BrowserContext] = field(default_factory=list)
+
+    async def open(
+        self,
+        *,
+        width: int = 900,
+        scheme: Literal["light", "dark"] = "light",
+        zone: str = "UTC",
+        script: bool = True,
+        clock: bool = False,
+    ) -> Page:
+        """A page of its own; with `clock`, its time stands still at the stage's until the test moves it."""
+        context = await self.browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id=zone, java_script_enabled=script,
+            reduced_motion="reduce",
+        )  # fmt: skip
+        self._contexts.append(context)
+        page = await context.new_page()
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        if script:
+            await page.add_init_script(_WATCH)
+        if clock:
+            await page.clock.install(time=NOON / SECOND - 3600)  # it runs until it is stopped, which may take a while
+            await page.clock.pause_at(NOON / SECOND)
+        await page.goto(self.stage.url)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    async def close(self) -> None:
+        for context in self._contexts:
+            await context.close()
