@@ -9,7 +9,7 @@ setup: .venv/dev
 run: .venv/run
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
 demo: .venv/run
-	@$(BIN)/python -m commonpurse demo
+	@$(BIN)/purse demo
 test: .venv/dev
 	$(BIN)/pytest
 check: .venv/dev

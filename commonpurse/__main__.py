@@ -15,6 +15,7 @@ from commonpurse.commands import API_OPTIONS_WITH_ENVIRONMENT
 
 COMMANDS = {
     "up": ("up", "Start a wallet on this machine: server, engine and web page."),
+    "demo": ("demo", "Watch a small budget run out, in under a minute."),
     "hold": ("calls", "Ask whether a call may cost this much."),
     "settle": ("calls", "Say what the call really cost."),
     "release": ("calls", "Give a hold back: the call did not happen."),
@@ -73,7 +74,7 @@ def purse(ctx: click.Context) -> None:
     """A hard cap on what AI calls may cost.
 
     Before each call, `purse hold` the most it could cost; afterwards, `purse settle` what it did cost. `purse up`
-    starts a wallet here; all other commands speak to one over HTTP.
+    starts a wallet here, `purse demo` one to watch; the other commands speak to one over HTTP.
 
     Exit codes: 0 done or held, 1 error, 2 usage, 3 refused, 4 the stream cannot be trusted.
     """

@@ -25,11 +25,12 @@ ANSWER_BYTES_MAX = 16 * 1024 * 1024  # a batch of 1,024 asks answers with at mos
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the API said: the status, the body as it came, and how long it asks a caller to wait."""
+    """What the API said: the status, the body as it came, how long it asks a caller to wait, whether trying helps."""
 
     status: int
     body: bytes
     retry_after_s: float = 0.0
+    should_retry: str = ""
 
     @property
     def one_line(self) -> str:
@@ -73,7 +74,8 @@ class Api:
                 verb, self._at(path), data=body, headers=headers, allow_redirects=False
             ) as answer:
                 said = await _read(answer)
-                return Answer(answer.status, said, _retry_after_s(answer.headers.get("Retry-After", "")))
+                retry_after_s = _retry_after_s(answer.headers.get("Retry-After", ""))
+                return Answer(answer.status, said, retry_after_s, answer.headers.get("x-should-retry", ""))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(f"no answer from {self.url} ({_reason(error)})") from error
 

@@ -18,7 +18,7 @@ DRAW_EVERY_S = 0.25
 
 @asynccontextmanager
 async def shown(tally: Tally, trace: Trace, *, drawn: bool) -> AsyncIterator[None]:
-    """Show the tally as long as the context lasts. The bar counts the bytes of the file that were read."""
+    """Show the tally as long as the context lasts. The bar shows how much of the trace was read."""
     showing = asyncio.create_task(_draw(tally, trace) if drawn else _write(tally))
     try:
         yield
@@ -42,8 +42,8 @@ async def _draw(tally: Tally, trace: Trace) -> None:
     columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     started_at = time.monotonic()
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as progress:
-        bar = progress.add_task("", total=trace.bytes_total)
+        bar = progress.add_task("", total=1.0)
         while True:
             said = progress_line(tally, seconds=time.monotonic() - started_at)
-            progress.update(bar, completed=trace.bytes_read, description=said, refresh=True)
+            progress.update(bar, completed=trace.share_read, description=said, refresh=True)
             await asyncio.sleep(DRAW_EVERY_S)

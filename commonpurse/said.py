@@ -70,6 +70,7 @@ class BudgetNow(msgspec.Struct, frozen=True):
     used_pct: float = 0.0  # a picture, not money
     held_pct: float = 0.0
     limit: str | None = None
+    settled: str | None = None
     held: str | None = None
     extra: str | None = None
     used: str | None = None

@@ -67,12 +67,19 @@ def _pico(usd_per_mtok: str) -> int:
 
 
 class Trace:
-    """The rows of one file, once, in its order. Holds one line in memory. `bytes_read` tells how far it is."""
+    """The rows of one file, once, in its order. Holds one line in memory."""
 
     def __init__(self, path: Path, *, rows_max: int | None = None) -> None:
-        self.bytes_total = path.stat().st_size
-        self.bytes_read = 0
         self._path, self._rows_max = path, rows_max
+        self._bytes_total = path.stat().st_size
+        self._bytes_read = self._rows_read = 0
+
+    @property
+    def share_read(self) -> float:
+        """How far it is, from 0 to 1: by the bytes of the file, or by rows where only the first are wanted."""
+        if self._rows_max is not None:
+            return self._rows_read / self._rows_max
+        return self._bytes_read / max(1, self._bytes_total)
 
     def __iter__(self) -> Iterator[Row]:
         """Raises `TraceError` at the first line that cannot be read, after the rows before it."""
@@ -84,18 +91,18 @@ class Trace:
 
     def _rows(self, lines: Iterator[list[str]]) -> Iterator[Row]:
         places = self._places(next(lines, []))
-        number = 0
         for line, cells in enumerate(lines, start=2):
             if not cells:
                 continue
-            if self._rows_max is not None and number >= self._rows_max:
+            if self._rows_read == self._rows_max:
                 return
-            number += 1
-            yield self._row(number, line, cells, places)
+            row = self._row(self._rows_read + 1, line, cells, places)
+            self._rows_read = row.number
+            yield row
 
     def _counted(self, file: Iterator[str]) -> Iterator[str]:
         for line in file:
-            self.bytes_read += len(line)
+            self._bytes_read += len(line)
             yield line
 
     def _places(self, header: list[str]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,33 +48,50 @@ class UpOptions:
     wallet: str = "main"
 
 
-async def up(options: UpOptions) -> int:
-    """Run the wallet until SIGINT or SIGTERM. Returns the exit code: 0, 1 an error, 4 the stream cannot be trusted."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A wallet whose parts all answer. `nats_url` has the server's credentials in it: a secret, as `key` is."""
+
+    page: str
+    key: str
+    data: Path
+    nats_url: str
+
+
+Visit = Callable[[Opened], Awaitable[int]]
+"""What is done with an open wallet. It stays open until this returns its exit code, and no longer."""
+
+
+async def up(options: UpOptions, visit: Visit | None = None) -> int:
+    """Run the wallet until SIGINT or SIGTERM, or until its `visit` is over; without one it is only announced.
+
+    Returns the exit code: 0, 1 an error, 4 the stream cannot be trusted, or what the visit came to. A signal cancels
+    the visit, which then counts as 0.
+    """
     _log_to_stderr()
     stop = _stop_on_signals()
     try:
-        return await _up(options, stop)
+        return await _up(options, visit or _welcome, stop)
     except PurseError as error:
         return _failed(error)
 
 
-async def _up(options: UpOptions, stop: asyncio.Event) -> int:
+async def _up(options: UpOptions, visit: Visit, stop: asyncio.Event) -> int:
     port = free_port(options.host, options.port)
     wanted = await asyncio.to_thread(wanted_plan, options.config)
     data = await asyncio.to_thread(options.data.resolve)
-    async with AsyncExitStack() as stack:
-        url, servers = await stack.enter_async_context(_server(options, data))
+    async with _server(options, data) as (url, servers):
         key = admin_key(data / KEY_FILE)
         await make_stream(url, options.wallet)
         programs = _programs(options, url=url, data=data, port=port)
-        page = _page(options.host, port)
+        opened = Opened(_page(options.host, port), key, data, url)
         prepare = partial(prepare_wallet, url, options.wallet, wanted, data)
         supervisor = Supervisor([*servers, *programs], say)
         async with asyncio.TaskGroup() as group:
-            opening = group.create_task(_open(prepare, page, _welcome(page, key=key, data=data), stop))
+            visiting = group.create_task(_open(prepare, opened, visit, stop))
             status = await supervisor.run(stop)
-            opening.cancel()
-    return status if opening.cancelled() else max(status, opening.result())
+            visiting.cancel()
+    return status if visiting.cancelled() else max(status, visiting.result())
 
 
 @asynccontextmanager
@@ -104,16 +121,16 @@ def _programs(options: UpOptions, *, url: str, data: Path, port: int) -> list[Pr
     return [module(name, environment=environment, logs=data / "logs") for name in ("engine", "projector", "web")]
 
 
-async def _open(prepare: Callable[[], Awaitable[None]], page: str, welcome: str, stop: asyncio.Event) -> int:
-    """While the programs come up: give the wallet its plan, wait until all is ready, welcome the operator."""
+async def _open(prepare: Callable[[], Awaitable[None]], opened: Opened, visit: Visit, stop: asyncio.Event) -> int:
+    """While the programs come up: give the wallet its plan and wait until all is ready. Then the visit begins."""
     try:
         await prepare()
+        await _ready(opened.page)
+        return await visit(opened)
     except PurseError as error:
-        stop.set()
         return _failed(error)
-    await _ready(page)
-    print(welcome, flush=True)
-    return 0
+    finally:
+        stop.set()
 
 
 async def _ready(page: str) -> None:
@@ -142,14 +159,18 @@ def _page(host: str, port: int) -> str:
     return f"http://[{asked}]:{port}/" if ":" in asked else f"http://{asked}:{port}/"
 
 
-def _welcome(page: str, *, key: str, data: Path) -> str:
-    return f"""
+async def _welcome(opened: Opened) -> int:
+    """Tell the operator what there is, and stay."""
+    welcome = f"""
 Common Purse is ready.
-  page       {page}
-  admin key  {key}   (kept in {data / KEY_FILE})
-  data       {data}
+  page       {opened.page}
+  admin key  {opened.key}   (kept in {opened.data / KEY_FILE})
+  data       {opened.data}
   stop       Ctrl-C; the next `purse up` on this folder goes on with the same day
 """
+    print(welcome, flush=True)
+    await asyncio.Event().wait()  # for ever: only a signal or a part that gives up ends it
+    return 0
 
 
 def say(line: str) -> None:

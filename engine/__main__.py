@@ -12,6 +12,7 @@ import secrets
 
 import structlog
 
+from engine.errors import Misconfigured
 from engine.journal import Journal
 from engine.process import main
 from engine.service import Engine
@@ -22,7 +23,7 @@ log = structlog.get_logger()
 async def serve() -> None:
     url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
     wallet = os.environ.get("PURSE_WALLET", "main")
-    patience_s = int(os.environ.get("PURSE_PATIENCE_MS", "0")) / 1000
+    patience_s = _milliseconds("PURSE_PATIENCE_MS") / 1000
     instance = f"e-{secrets.token_hex(6)}"
     async with Journal.connect(url, wallet=wallet, name="purse-engine") as journal:
         log.info("engine_starting", engine=instance, wallet=wallet)
@@ -31,6 +32,13 @@ async def serve() -> None:
         gc.freeze()
         gc.disable()
         await Engine(journal, instance=instance, patience_s=patience_s).run()
+
+
+def _milliseconds(name: str) -> int:
+    written = os.environ.get(name, "0")
+    if not (written.isascii() and written.isdigit()):
+        raise Misconfigured(f"{name}: expected a whole number of milliseconds")
+    return int(written)
 
 
 if __name__ == "__main__":

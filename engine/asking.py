@@ -30,7 +30,8 @@ from engine.journal import Journal, Kind
 APPENDS_IN_FLIGHT_MAX = 3  # each is a disk flush; what comes meanwhile shares the next
 ASKS_WAITING_MAX = 65_536
 APPEND_WAIT_S = 2.0
-PATIENCE_S = 1.0  # until an unanswered ask is asked again
+PATIENCE_S = 1.0  # until an unanswered ask is asked again; twice as long after each time
+PATIENCE_S_MAX = 8.0
 SWEEP_S = 0.1
 RETRY_S = 0.05
 RETRY_S_MAX = 1.0
@@ -155,12 +156,11 @@ class Asker:
 
     def _give_up(self, block: Block) -> None:
         """The caller has left. What it settled is tried on; what it wanted to hold is taken back."""
-        if block.kept:
-            self._enqueue(Block(block.asks, block.encoded, float("inf")))
-        elif block.sent:
-            back = [Settle(hold=ask.id, release=True, by=ask.by) for ask in block.asks if isinstance(ask, Hold)]
-            if back:
-                self._enqueue(Block(back, encode(back), float("inf")))
+        left: list[AnyAsk] = [ask for ask in block.asks if isinstance(ask, _KEPT)]
+        if block.sent:
+            left += [Settle(hold=ask.id, release=True, by=ask.by) for ask in block.asks if isinstance(ask, Hold)]
+        if left:
+            self._enqueue(Block(left, encode(left), float("inf")))
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -198,14 +198,12 @@ class Asker:
         self._unanswered[token] = message
         try:
             await self._append(kind, data, f"{self._instance}.{token}", message)
-        except StreamRefused as refused:
+        except (StreamRefused, NoAnswer) as error:
             self._unanswered.pop(token, None)
-            self._answer_all(message, refused)
-        else:
-            now = time.monotonic()
-            for block in message.blocks:
-                block.again_at = now + block.patience_s
+            self._refuse(message, error)
         finally:
+            for block in message.blocks:
+                block.again_at = time.monotonic() + block.patience_s
             self._in_flight -= 1
             self._flush()
 
@@ -213,9 +211,9 @@ class Asker:
         """Append one message, however long the stream needs, as long as somebody wants it.
 
         Tried again under the same name when nobody answered. A "duplicate" is a claim: if the message is not where the
-        stream says, it goes out under a new name.
+        stream says, it goes out under a new name. A full stream ends it, by `NoAnswer` if an earlier try may be there.
         """
-        delay_s = RETRY_S
+        delay_s, doubtful = RETRY_S, False
         while message.wanted():
             try:
                 appended = await self._journal.append(kind, data, wait_s=APPEND_WAIT_S, msg_id=name)
@@ -224,9 +222,11 @@ class Asker:
                 name += "+"
                 continue
             except NoAnswer:
-                pass
+                doubtful = True
             except StreamRefused as refused:
-                if refused.code in STREAM_FULL and not any(block.kept for block in message.wanted()):
+                if refused.code in STREAM_FULL and doubtful:
+                    raise NoAnswer("the stream is full, and whether it took an earlier try is not known") from refused
+                if refused.code in STREAM_FULL:
                     raise
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_S_MAX)
@@ -241,7 +241,7 @@ class Asker:
                 block.answers.set_exception(NoAnswer("nobody answered in time"))
             elif now >= block.again_at:
                 block.again_at = float("inf")
-                block.patience_s *= 2
+                block.patience_s = min(2 * block.patience_s, PATIENCE_S_MAX)
                 self._enqueue(block)
         for token in [token for token, message in self._unanswered.items() if not message.wanted()]:
             del self._unanswered[token]
@@ -275,10 +275,12 @@ class Asker:
                 self._live.pop(block, None)
             start = end
 
-    def _answer_all(self, message: Message, error: StreamRefused) -> None:
+    def _refuse(self, message: Message, error: StreamRefused | NoAnswer) -> None:
+        """Say so to those who wait, but for those whose asks must not be lost: they are asked again."""
         for block in message.wanted():
-            block.answers.set_exception(error)
-            self._live.pop(block, None)
+            if not block.kept:
+                block.answers.set_exception(error)
+                self._live.pop(block, None)
 
 
 _BLOCKS_BYTES_MAX = limits.MESSAGE_BYTES_MAX - 512  # the rest is for what stands around the asks

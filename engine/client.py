@@ -15,19 +15,19 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import msgspec
-import nats.errors
 from nats.aio.msg import Msg
 
 from engine.asking import Answered, Asker
 from engine.core import amounts as written
 from engine.core import checks
 from engine.core.amounts import SCALES, AmountError
+from engine.core.documents import Life, Status
 from engine.core.messages import (
     Adjust,
     Amounts,
@@ -36,15 +36,14 @@ from engine.core.messages import (
     Freeze,
     Held,
     Hold,
+    Invalid,
     Late,
-    Life,
     Observe,
     Option,
     Renew,
     Restore,
     Revoke,
     Settle,
-    Status,
     Thaw,
 )
 from engine.core.plan import LapsePolicy, Plan
@@ -55,6 +54,8 @@ __all__ = ["Answered", "Holding", "Purse"]
 
 WAIT_S = 5.0
 READ_WAIT_S = 2.0
+PLAN_WAIT_S = 0.25  # for checks at the door: a silent projector must not make a hold late
+PLAN_AGAIN_S = 5.0
 CLOSE_WAIT_S = 5.0
 CLOCK_SLACK_S = 60  # the engine judges what is from the future; here only what cannot be meant
 NS = 1_000_000_000
@@ -73,6 +74,7 @@ class Purse:
         self._asker = Asker(journal)
         self._scales: dict[str, int] = dict(SCALES)
         self._plan: Plan | None = None
+        self._plan_again_at = 0.0
 
     @classmethod
     @asynccontextmanager
@@ -96,13 +98,13 @@ class Purse:
     async def ask(self, ask: AnyAsk, *, wait_s: float = WAIT_S) -> Answered:
         """Ask one thing and hear its outcome, with sequence and receipt. Raises `BadAsk`, `NoAnswer`, `StreamRefused`.
 
-        A hold that came too late only because this machine's clock was off is asked once more.
+        A hold whose `by` was wrong only because this machine's clock is off is asked once more.
         """
         deadline = time.monotonic() + wait_s
         await self._check([ask])
         (answered,) = await self._asker.ask([ask], wait_s=wait_s)
         left_s = deadline - time.monotonic()
-        if isinstance(answered.outcome, Late) and isinstance(ask, Hold) and left_s > 0:
+        if _by_was_off(answered.outcome) and isinstance(ask, Hold) and left_s > 0:
             again = msgspec.structs.replace(ask, by=self.by(left_s))
             (answered,) = await self._asker.ask([again], wait_s=left_s)
         return answered
@@ -233,7 +235,8 @@ class Purse:
         try:
             yield hold
         finally:
-            await self._asker.ask([hold.ending()], wait_s=wait_s)
+            with suppress(NoAnswer):  # it is tried on; the block's own error, if any, is what the caller must hear
+                await self._asker.ask([hold.ending()], wait_s=wait_s)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -248,10 +251,22 @@ class Purse:
 
     async def plan(self) -> Plan | None:
         """The plan in force; None if there is none yet or no projector answers."""
-        plan = await self._read("read.plan", b"", Plan)
+        return await self._read_plan(READ_WAIT_S)
+
+    async def _read_plan(self, wait_s: float) -> Plan | None:
+        plan = await self._read("read.plan", b"", Plan, wait_s=wait_s)
         if plan is not None:
             self._plan = plan
             self._scales |= plan.units
+        return plan
+
+    async def _plan_at_the_door(self) -> Plan | None:
+        """The plan in force for a check that may also be left to the engine; not asked for again at once in vain."""
+        if time.monotonic() < self._plan_again_at:
+            return None
+        plan = await self._read_plan(PLAN_WAIT_S)
+        if plan is None:
+            self._plan_again_at = time.monotonic() + PLAN_AGAIN_S
         return plan
 
     async def ready(self) -> bool:
@@ -283,28 +298,26 @@ class Purse:
         """A projector's answer to `read.<word>`, as it came. Raises `NoAnswer`."""
         return await self._request(f"read.{word}", payload)
 
-    async def _read(self, word: str, payload: bytes, document: type[Document]) -> Document | None:
+    async def _read(
+        self, word: str, payload: bytes, document: type[Document], *, wait_s: float = READ_WAIT_S
+    ) -> Document | None:
         try:
-            answer = await self._request(word, payload)
+            answer = await self._request(word, payload, wait_s=wait_s)
         except NoAnswer:
             return None
         return msgspec.json.decode(answer, type=document | None)
 
-    async def _request(self, word: str, payload: bytes) -> bytes:
-        try:
-            answer = await self.journal.client.request(self.journal.names.subject(word), payload, timeout=READ_WAIT_S)
-        except (TimeoutError, nats.errors.Error) as error:
-            raise NoAnswer(f"nobody answers {word}") from error
-        return answer.data
+    async def _request(self, word: str, payload: bytes, *, wait_s: float = READ_WAIT_S) -> bytes:
+        return await self.journal.request(self.journal.names.subject(word), payload, wait_s=wait_s)
 
     async def _check(self, asks: Sequence[AnyAsk]) -> None:
         """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan."""
         now = self.now()
         if self._plan is None:
-            await self.plan()
+            await self._plan_at_the_door()
         for index, ask in enumerate(asks):
             wrong = _wrong(ask, self._plan, self._scales, now)
-            if wrong is not None and await self.plan() is not None:
+            if wrong is not None and await self._plan_at_the_door() is not None:
                 wrong = _wrong(ask, self._plan, self._scales, now)
             if wrong is not None:
                 raise BadAsk(wrong[0] if len(asks) == 1 else f"asks[{index}].{wrong[0]}", wrong[1])
@@ -368,6 +381,10 @@ def _first(outcome: AnyOutcome) -> AnyOutcome:
     return was if was is not None else outcome
 
 
+def _by_was_off(outcome: AnyOutcome) -> bool:
+    return isinstance(outcome, Late) or (isinstance(outcome, Invalid) and outcome.field == "by")
+
+
 def _wrong(ask: AnyAsk, plan: Plan | None, scales: Mapping[str, int], now: int) -> checks.Wrong | None:
     """What the ask alone shows to be wrong, as far as this client can know."""
     try:
@@ -386,5 +403,5 @@ def _wrong(ask: AnyAsk, plan: Plan | None, scales: Mapping[str, int], now: int) 
                 return checks.switch(ask)
             case _:
                 return None
-    except TypeError:
-        return "ask", "a field has the wrong type"
+    except (TypeError, AttributeError):  # of the wrong type: whoever encodes it says where
+        return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,6 +35,7 @@ ZOMBIE_S_MAX = 20.0  # connected, yet nothing works: only a new process helps
 CONSUMER_GONE_S = 60
 RETRY_S = 0.05
 RETRY_S_MAX = 1.0
+ACK_PREFIX = "$JS.ACK."  # where a message of the stream could be acknowledged; heartbeats and flow control have others
 
 log = structlog.get_logger()
 
@@ -88,14 +89,16 @@ class Follower:
 
     async def _start(self) -> None:
         """Begin a new consumer at the next sequence, however long it takes the server to be there."""
-        await self._stop()
         began, delay_s = time.monotonic(), RETRY_S
         while True:
             try:
+                await self._stop()  # a try whose answer was lost may have made a consumer
                 await self._check_end()
                 await self._create()
             except (NoAnswer, StreamRefused) as error:
                 waited_s = time.monotonic() - began
+                if self._journal.client.is_closed:
+                    raise PurseError("the connection was closed for good") from error
                 if self._journal.client.is_connected and waited_s > ZOMBIE_S_MAX:
                     raise PurseError(f"connected, but the stream has not answered for {waited_s:.0f} s") from error
                 if not self._journal.client.is_connected:
@@ -155,38 +158,33 @@ class Follower:
             await subscription.unsubscribe()
 
     async def _deliver(self, message: Msg) -> None:
+        """Whatever ends the callback ends the follower, in the follower's own task."""
         self._idle.clear()
         try:
-            if message.headers and not message.data and message.headers.get("Status") == "100":
-                await self._control(message)
-            else:
+            if message.reply.startswith(ACK_PREFIX):  # headers say nothing: a publisher may write "Status: 100" too
                 await self._take(message)
-        except (nats.errors.Error, NoAnswer, StreamRefused):
-            self._behind = True
-            self._wake.set()
-        except Exception as error:  # whatever ends the callback ends the follower, in the follower's own task
+            elif message.headers is not None:
+                await self._control(message.reply, message.headers)
+        except Exception as error:
             self._broken = error
             self._wake.set()
         finally:
             self._heard_at = time.monotonic()
             self._idle.set()
 
-    async def _control(self, message: Msg) -> None:
+    async def _control(self, reply: str, headers: Mapping[str, str]) -> None:
         """A heartbeat or a flow control request. All messages before it have been processed by now."""
-        assert message.headers is not None
-        answer_to = message.reply or message.headers.get("Nats-Consumer-Stalled")
+        answer_to = reply or headers.get("Nats-Consumer-Stalled")
         if answer_to:
-            await self._journal.client.publish(answer_to)
-        delivered = message.headers.get("Nats-Last-Stream")
+            with suppress(nats.errors.Error):  # not connected: the next consumer owes nothing
+                await self._journal.client.publish(answer_to)
+        delivered = headers.get("Nats-Last-Stream")
         if delivered is not None and int(delivered) > self.last:
             log.warning("follower_fell_behind", last=self.last, delivered=int(delivered))
-            self._behind = True
-            self._wake.set()
+            self._begin_again()
 
     async def _take(self, message: Msg) -> None:
-        tokens = message.reply.split(".")
-        shift = 0 if len(tokens) == 9 else 2  # $JS.ACK.<stream>... or $JS.ACK.<domain>.<account>.<stream>...
-        seq, timestamp = int(tokens[5 + shift]), int(tokens[7 + shift])
+        seq, timestamp = place_of(message.reply)
         if seq != self.last + 1:
             await self._explain_jump(seq)
             return
@@ -198,9 +196,28 @@ class Follower:
         missing = self.last + 1
         if seq < missing:
             return
-        if await self._journal.read(missing) is None:
+        try:
+            found = await self._journal.read(missing)
+        except (NoAnswer, StreamRefused):
+            self._begin_again()  # whether it is there is not known: read on from there
+            return
+        if found is None:
             raise Untrusted(f"sequences {missing:,} to {seq - 1:,} are missing from the stream")
         log.warning("follower_skipped", expected=missing, got=seq)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
         self._generation += 1  # hear no more of this consumer
         self._behind = True
         self._wake.set()
+
+
+def place_of(reply: str) -> tuple[int, int]:
+    """Sequence and timestamp of a delivered message, from the subject on which it could be acknowledged.
+
+    `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<delivery>.<time>.<pending>`; version 2 puts domain and account
+    hash before the stream and may add a token behind.
+    """
+    tokens = reply.split(".")
+    shift = 0 if len(tokens) == 9 else 2
+    return int(tokens[5 + shift]), int(tokens[7 + shift])

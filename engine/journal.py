@@ -29,14 +29,18 @@ FORMAT = "1"
 DUPLICATE_WINDOW_S = 120
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 API_WAIT_S = 5.0
-CONNECT_WAIT_S = 2
+CONNECT_WAIT_S = 3.0
+CONNECT_TRY_S = 2
 PING_S = 5
 RECONNECT_WAIT_S = 0.05
+STREAM_POLL_S = 0.5
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})  # the place is taken; 10164 is what a cluster may say
 NOT_FOUND = frozenset({10037, 10059})  # no message, no stream
 DUPLICATE_IN_PROCESS = 10158
-NO_RESPONDERS = 503
+NO_RESPONDERS = "503"
+UNAVAILABLE = 503
+NO_STREAM = 404
 
 Kind = Literal["ask", "admin", "told"]
 
@@ -81,6 +85,7 @@ class _State(msgspec.Struct, frozen=True):
 class _Info(msgspec.Struct, frozen=True):
     config: dict[str, Any] = {}
     state: _State = _State()
+    ts: str = ""
     error: _ApiError | None = None
 
 
@@ -115,6 +120,24 @@ class Names:
         return f"purse.{self.wallet}.{word}"
 
 
+class _Client(Client):
+    """nats-py, but for two things after which it is deaf and says nothing, or closes for good: both heal here."""
+
+    async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
+        """Headers are bytes that any publisher chose; an exception in here would end the read loop."""
+        try:
+            return await super()._process_headers(headers)
+        except (IndexError, ValueError):
+            return None
+
+    async def _process_err(self, err_msg: str) -> None:
+        """The server says what is wrong and hangs up. Unless only one request was denied, connect again."""
+        if "permissions violation" in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(nats.errors.Error(f"the server said {err_msg}"))
+
+
 class Journal:
     """One process's connection to one wallet's stream. Made by `Journal.connect`."""
 
@@ -122,37 +145,44 @@ class Journal:
         self.client = client
         self.names = Names(wallet)
         self.on_reconnect: list[Callable[[], None]] = []
-        self._acks: dict[str, asyncio.Future[_Ack]] = {}
+        self._answers: dict[str, asyncio.Future[Msg]] = {}
         self._counter = itertools.count(1)
         self._inbox = client.new_inbox()
+        self._complaint = ""
 
     @classmethod
     @asynccontextmanager
     async def connect(cls, url: str, *, wallet: str = "main", name: str = "purse") -> AsyncIterator[Journal]:
         """Connect for as long as the block runs. `url` may carry user and password; they are never logged.
 
-        Raises `NoAnswer` if no server answers. Later disconnections heal by themselves; meanwhile appends fail at once
-        instead of being buffered, since a buffered ask could be delivered minutes after its caller left.
+        Raises `NoAnswer` if no server answers, `Misconfigured` if none accepts the credentials. Later disconnections
+        heal by themselves; meanwhile appends fail at once instead of being buffered, since a buffered ask could be
+        delivered minutes after its caller left.
         """
-        client = Client()
+        client = _Client()
         journal = cls(client, wallet)
         try:
-            await client.connect(
-                servers=url.split(","),
-                name=name,
-                allow_reconnect=True,
-                max_reconnect_attempts=-1,
-                reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # a float sleeps as well
-                connect_timeout=CONNECT_WAIT_S,
-                ping_interval=PING_S,
-                pending_size=0,
-                error_cb=journal._on_error,
-                reconnected_cb=journal._on_reconnected,
-            )
+            async with asyncio.timeout(CONNECT_WAIT_S):  # nats-py itself would go on for ever
+                await client.connect(
+                    servers=url.split(","),
+                    name=name,
+                    allow_reconnect=True,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # a float sleeps as well
+                    connect_timeout=CONNECT_TRY_S,
+                    ping_interval=PING_S,
+                    pending_size=0,
+                    error_cb=journal._on_error,
+                    disconnected_cb=journal._on_disconnected,
+                    reconnected_cb=journal._on_reconnected,
+                )
         except (TimeoutError, OSError, nats.errors.Error) as error:
+            await client.close()
+            if "authorization violation" in journal._complaint.lower():
+                raise Misconfigured(f"the NATS server at {public_address(url)} refuses these credentials") from error
             raise NoAnswer(f"no NATS server answers at {public_address(url)} ({type(error).__name__})") from error
         try:
-            await client.subscribe(f"{journal._inbox}.*", cb=journal._on_ack)
+            await client.subscribe(f"{journal._inbox}.*", cb=journal._on_answer)
             yield journal
         finally:
             await client.close()
@@ -174,14 +204,13 @@ class Journal:
         """
         info = await self._info()
         if info is None:
-            raise StreamRefused(f"there is no stream {self.names.stream}; `purse up` makes it", code=404)
+            raise StreamRefused(f"there is no stream {self.names.stream}; `purse up` makes it", code=NO_STREAM)
         drifted = [
             f"{field} is {info.config.get(field)!r}, should be {wanted!r}"
             for field, wanted in settings(self.names, replicas=1).items()
             if field not in ("num_replicas", "metadata") and info.config.get(field, _UNSET.get(field)) != wanted
         ]
-        if info.config.get("max_age"):
-            drifted.append("max_age is set; it would break replay from the beginning")
+        drifted += [f"{field} is set; {why}" for field, why in _NEVER_SET.items() if _is_set(info.config.get(field))]
         metadata: Mapping[str, str] = info.config.get("metadata") or {}
         if metadata.get("commonpurse.format") != FORMAT:
             drifted.append(f"format is {metadata.get('commonpurse.format')!r}, this release reads {FORMAT!r}")
@@ -189,12 +218,35 @@ class Journal:
             raise Misconfigured(f"stream {self.names.stream} cannot be used: " + "; ".join(drifted))
         return info.state
 
+    async def wait_for_stream(self) -> None:
+        """Until the operator has made the stream; then as `check_stream`."""
+        said = False
+        while True:
+            try:
+                await self.check_stream()
+            except StreamRefused as refused:
+                if refused.code != NO_STREAM:
+                    raise
+                if not said:
+                    log.info("waiting_for_the_stream", stream=self.names.stream)
+                said = True
+                await asyncio.sleep(STREAM_POLL_S)
+            else:
+                return
+
     async def last_seq(self) -> int:
         """The highest sequence on the stream."""
         info = await self._info()
         if info is None:
-            raise StreamRefused(f"there is no stream {self.names.stream}", code=404)
+            raise StreamRefused(f"there is no stream {self.names.stream}", code=NO_STREAM)
         return info.state.last_seq
+
+    async def now(self) -> int:
+        """What time it is on the stream, ns, by the server's own clock."""
+        info = await self._info()
+        if info is None:
+            raise StreamRefused(f"there is no stream {self.names.stream}", code=NO_STREAM)
+        return _ns(info.ts)
 
     async def _info(self) -> _Info | None:
         info = await self.api("STREAM.INFO." + self.names.stream, {}, _Info)
@@ -206,11 +258,35 @@ class Journal:
 
     async def api(self, call: str, request: Mapping[str, Any], answer: type[Answer]) -> Answer:
         """One request to JetStream's own API. Raises `NoAnswer`."""
+        said = await self.request(f"$JS.API.{call}", msgspec.json.encode(request), wait_s=API_WAIT_S)
+        return msgspec.json.decode(said, type=answer)
+
+    async def request(self, subject: str, data: bytes = b"", *, wait_s: float) -> bytes:
+        """What whoever listens on `subject` answers. Raises `NoAnswer`, at once where nobody listens."""
         try:
-            reply = await self.client.request(f"$JS.API.{call}", msgspec.json.encode(request), timeout=API_WAIT_S)
+            answer = await self._exchange(subject, data, None, wait_s)
         except (TimeoutError, nats.errors.Error) as error:
-            raise NoAnswer(f"JetStream did not answer {call.split('.PURSE')[0]} ({type(error).__name__})") from error
-        return msgspec.json.decode(reply.data, type=answer)
+            raise NoAnswer(f"nobody answers {subject.split('.PURSE')[0]} ({type(error).__name__})") from error
+        return answer.data
+
+    async def _exchange(self, subject: str, data: bytes, headers: dict[str, str] | None, wait_s: float) -> Msg:
+        """Publish, and wait for the one answer. Raises `TimeoutError`, nats-py's errors, `NoAnswer` if cut off.
+
+        Not nats-py's own `request`: it waits with `asyncio.wait_for`, which before Python 3.12 swallows a cancellation
+        that comes together with the answer, and a process that was told to end would run on.
+        """
+        token = str(next(self._counter))
+        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        self._answers[token] = answer
+        try:
+            await self.client.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers)
+            async with asyncio.timeout(wait_s):
+                message = await answer
+        finally:
+            self._answers.pop(token, None)
+        if message.headers is not None and message.headers.get("Status") == NO_RESPONDERS:
+            raise nats.errors.NoRespondersError
+        return message
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
@@ -228,21 +304,22 @@ class Journal:
             headers["Nats-Msg-Id"] = msg_id
         if after_told is not None:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(after_told)
-        token = str(next(self._counter))
-        answer: asyncio.Future[_Ack] = asyncio.get_running_loop().create_future()
-        self._acks[token] = answer
+        return await self._store(self.names.subject(kind), data, headers, wait_s)
+
+    async def keep(self, bucket: str, key: str, document: bytes, *, wait_s: float) -> None:
+        """Put a document into a bucket beside the stream, in place of the one there. Raises as `append`."""
+        await self._store(f"$KV.{bucket}.{key}", document, {}, wait_s)
+
+    async def _store(self, subject: str, data: bytes, headers: dict[str, str], wait_s: float) -> Appended:
         try:
-            await self.client.publish(
-                self.names.subject(kind), data, reply=f"{self._inbox}.{token}", headers=headers or None
-            )
-            async with asyncio.timeout(wait_s):
-                ack = await answer
+            answer = await self._exchange(subject, data, headers or None, wait_s)
         except TimeoutError as error:
             raise NoAnswer("the stream did not acknowledge in time") from error
+        except nats.errors.NoRespondersError as error:
+            raise StreamRefused("no stream takes this message", code=UNAVAILABLE) from error
         except nats.errors.Error as error:
-            raise StreamRefused(f"not connected to the stream ({type(error).__name__})", code=NO_RESPONDERS) from error
-        finally:
-            self._acks.pop(token, None)
+            raise StreamRefused(f"not connected to the stream ({type(error).__name__})", code=UNAVAILABLE) from error
+        ack = _acks.decode(answer.data)
         if ack.error is not None:
             raise StreamRefused(ack.error.description, code=ack.error.err_code or ack.error.code)
         return Appended(ack.seq, ack.duplicate)
@@ -265,21 +342,28 @@ class Journal:
     def kind(self, subject: str) -> str:
         return subject.rsplit(".", 1)[-1]
 
-    async def _on_ack(self, message: Msg) -> None:
-        answer = self._acks.get(message.subject.rsplit(".", 1)[-1])
-        if answer is None or answer.done():
-            return
-        if not message.data:  # "no responders": no stream listens on the subject
-            answer.set_result(_Ack(error=_ApiError(NO_RESPONDERS, 0, "no stream takes this message")))
-            return
-        answer.set_result(_acks.decode(message.data))
+    async def _on_answer(self, message: Msg) -> None:
+        answer = self._answers.get(message.subject.rsplit(".", 1)[-1])
+        if answer is not None and not answer.done():
+            answer.set_result(message)
 
     # --- connection ---------------------------------------------------------------------------------------------------
 
     async def _on_error(self, error: Exception) -> None:
-        log.warning("nats_error", error=type(error).__name__)
+        complaint = str(error) or type(error).__name__
+        if complaint != self._complaint:  # once, not with each of 20 tries a second
+            log.warning("nats_error", error=type(error).__name__, why=complaint)
+        self._complaint = complaint
+
+    async def _on_disconnected(self) -> None:
+        """No answer comes any more to what was asked over the lost connection: who waits may try again now."""
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(NoAnswer("the connection was lost before the answer"))
 
     async def _on_reconnected(self) -> None:
+        self._complaint = ""
+        log.info("nats_reconnected")
         for listener in self.on_reconnect:
             listener()
 
@@ -304,6 +388,25 @@ def settings(names: Names, *, replicas: int) -> dict[str, Any]:
 
 
 _UNSET = {"compression": "none"}  # how the server shows what it leaves out
+
+_NEVER_SET = {
+    "max_age": "it would break replay from the beginning",
+    "max_msgs_per_subject": "it would drop old messages in spite of `discard: new`",
+    "allow_msg_ttl": "a message that ends by itself is a gap",
+    "allow_rollup_hdrs": "one message could remove all before it",
+    "allow_msg_schedules": "it allows rollups",
+    "allow_msg_counter": "it changes what is stored",
+    "subject_transform": "asks would lie elsewhere",
+    "mirror": "a mirror takes no asks",
+    "sources": "messages of others would come in",
+    "no_ack": "nobody would know what is on disk",
+    "persist_mode": "it would acknowledge before writing",
+}
+"""Settings that no wallet's stream has, and what they would do."""
+
+
+def _is_set(value: object) -> bool:
+    return value not in (None, False, 0, -1, "", "default", [])
 
 
 def _ns(time: str) -> int:

@@ -142,8 +142,13 @@ def plan_to_json(plan: Plan) -> dict[str, object]:
 
 
 def _written(budget: Budget, scale: int) -> dict[str, object]:
-    stored: dict[str, object] = {"unit": budget.unit, "limit": "", "per": budget.per, "zone": budget.zone}
-    stored |= msgspec.to_builtins(budget)
+    """A budget without what it does not use; unit, limit and period are always said."""
+    unsaid = Budget(unit="", limit=-1, per="total", zone="")
+    stored: dict[str, object] = {
+        field: value
+        for field in Budget.__struct_fields__
+        if (value := getattr(budget, field)) != getattr(unsaid, field) or field in ("per", "zone")
+    }
     stored["limit"] = format_amount(budget.limit, scale=scale)
     if budget.limit_for:
         stored["limit_for"] = {who: format_amount(limit, scale=scale) for who, limit in budget.limit_for.items()}

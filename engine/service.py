@@ -25,7 +25,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from engine.core import chain, limits
-from engine.core.messages import Again, Answer, AnyAsk, AnyOutcome, AskMessage, Entry, Reply, Told
+from engine.core.messages import Answer, AnyOutcome, AskMessage, Entry, Reply, Told
 from engine.core.plan import RULES
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
@@ -35,7 +35,6 @@ from engine.journal import WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.recorded import Recorded
 from engine.stream_clock import StreamClock
 
-DECIDED_MAX = 8_192  # messages that wait to be told; past it reading pauses and the stream's flow control takes over
 TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
 TOLD_RETRY_S = 0.05
 TOLD_RETRY_S_MAX = 1.0
@@ -82,20 +81,19 @@ class Engine:
         self._journal = journal
         self._patience_s = patience_s
         self._mine = patience_s == 0
-        self._decided: deque[Decided] = deque()
+        self._decided: deque[Decided] = deque()  # no bound: the told that shortens it comes behind what is read
         self._proposal: Proposal | None = None
         self._work = asyncio.Event()
         self._moved = asyncio.Event()  # a told was seen
-        self._room = asyncio.Event()
-        self._room.set()
         self._replay_to = 0
-        self._told_at = time.monotonic()
+        self._quiet_since = time.monotonic()  # a told was seen, or something began to wait for one
         self._clock = StreamClock()
 
     async def run(self) -> None:
         """Replay, then serve until cancelled. Raises `Untrusted` when going on could grant money twice."""
-        await self._journal.check_stream()
+        await self._journal.wait_for_stream()
         self._replay_to = await self._journal.last_seq()
+        self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self._replayed()
         follower = Follower(self._journal, after=0, on_message=self._on_message)
@@ -113,18 +111,22 @@ class Engine:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     async def _on_message(self, stored: Stored) -> None:
-        self._clock.hear(stored.ts)
+        if stored.seq > self._replay_to:
+            self._clock.hear(stored.ts)
         if stored.kind == "told":
             await self._on_told(stored)
         else:
-            await self._on_asks(stored)
+            self._on_asks(stored)
         if not self.ready.is_set() and stored.seq >= self._replay_to:
             self._replayed()
 
-    async def _on_asks(self, stored: Stored) -> None:
+    def _on_asks(self, stored: Stored) -> None:
         message = read(stored.data)
         asks = message.asks if message is not None else None
-        entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks)
+        heard: list[AnyOutcome] = []
+        entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks, heard=heard)
+        if not self._decided:
+            self._quiet_since = time.monotonic()
         self._decided.append(
             Decided(
                 seq=stored.seq,
@@ -133,15 +135,12 @@ class Engine:
                 entry=entry,
                 encoded=_encoder.encode(entry),
                 sender=message.sender if message is not None and _INBOX.fullmatch(message.sender) else "",
-                answers=_heard(self.wallet, asks or (), entry.out),
+                answers=heard,
             )
         )
         self._check_rules()
         if self.ready.is_set():
             self._work.set()
-        if len(self._decided) >= DECIDED_MAX and self.ready.is_set():
-            self._room.clear()
-            await self._room.wait()
 
     def _check_rules(self) -> None:
         if self.wallet.plan is not None and self.wallet.plan.rules != RULES:
@@ -162,10 +161,8 @@ class Engine:
         reply = mine or self._proposal is not None
         self.told_seq, self.chain, self._proposal = stored.seq, recorded.chain, None
         self._mine = mine or self._patience_s == 0
-        self._told_at = time.monotonic()
+        self._quiet_since = time.monotonic()
         self._moved.set()
-        if len(self._decided) < DECIDED_MAX:
-            self._room.set()
         if reply:
             await self._reply(covered)
 
@@ -205,18 +202,21 @@ class Engine:
     async def _patience_over(self) -> bool:
         """Wait while others speak. True once nobody has for as long as this engine's patience."""
         patience_s = self._patience_s + random.uniform(0, JITTER_S)  # noqa: S311  # so that standbys do not all speak
-        quiet_s = time.monotonic() - self._told_at
+        quiet_s = time.monotonic() - self._quiet_since
         if quiet_s >= patience_s:
             return True
         await asyncio.sleep(patience_s - quiet_s)
         return False
 
     async def _append(self, proposal: Proposal) -> bool:
-        """Put one told on the stream and wait until the follower has seen whichever took the place."""
+        """Put one told on the stream and wait until the follower has seen whichever took the place.
+
+        False: try again. Unless somebody has told meanwhile the place is free, or the next try will say that it is not.
+        """
         try:
             await self._journal.append("told", proposal.message, wait_s=TOLD_WAIT_S, after_told=self.told_seq)
         except NoAnswer:
-            pass  # it may be there: the follower knows
+            return self._moved.is_set()
         except StreamRefused as refused:
             if refused.code not in WRONG_LAST_SEQUENCE:
                 log.warning("told_refused", code=refused.code, why=str(refused))
@@ -281,19 +281,9 @@ class Engine:
             await asyncio.sleep(TICK_S)
             due = self.wallet.next_due()
             waiting = due is not None and self._clock.now() >= max(due, self.wallet.at) and not self._decided
-            if not waiting or not (self._mine or time.monotonic() - self._told_at > self._patience_s + TICK_S):
+            if not waiting or not (self._mine or time.monotonic() - self._quiet_since > self._patience_s + TICK_S):
                 continue
             try:
                 await self._journal.append("ask", _TICK, wait_s=TOLD_WAIT_S)
             except (NoAnswer, StreamRefused) as error:
                 log.warning("tick_failed", why=str(error))
-
-
-def _heard(wallet: Wallet, asks: Sequence[AnyAsk], out: list[AnyOutcome]) -> list[AnyOutcome]:
-    """The outcomes as their callers hear them: who asks again gets the first answer too."""
-    if not any(type(outcome) is Again for outcome in out):
-        return out
-    return [
-        msgspec.structs.replace(outcome, was=wallet.recall(ask, outcome)) if isinstance(outcome, Again) else outcome
-        for ask, outcome in zip(asks, out, strict=True)
-    ]

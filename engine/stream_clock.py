@@ -6,7 +6,10 @@ import time
 
 
 class StreamClock:
-    """Estimates the stream's time from the newest timestamp and how long ago it was heard."""
+    """Estimates the stream's time from the newest timestamp and how long ago it was heard.
+
+    Only what was heard just after it was stamped says anything: a message of a replay does not.
+    """
 
     def __init__(self) -> None:
         self._ts = 0
@@ -16,5 +19,5 @@ class StreamClock:
         self._ts, self._heard_at = ts, time.monotonic_ns()
 
     def now(self) -> int:
-        """ns; behind the stream's real time by what delivery took, and by far during a replay."""
+        """ns; behind the stream's real time by what delivery took."""
         return self._ts + time.monotonic_ns() - self._heard_at

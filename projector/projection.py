@@ -11,29 +11,24 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from engine.core import evolve, periods
+from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
 from engine.core.memory import Memory
 from engine.core.messages import (
     Amounts,
     AnyAsk,
     AnyOutcome,
-    BudgetStatus,
-    DayTotals,
     Dropped,
     Entry,
     Exhausted,
-    Figure,
     Held,
     Hold,
-    Life,
     Settle,
     Settled,
-    Status,
     Stray,
 )
 from engine.core.meter import Meter, MeterKey
 from engine.core.wallet import NS, Bound, HoldRecord, Wallet
 
-TOTALS_MAX = 20_000  # periods kept in memory; older ones stand in the bucket
 SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
 
 TotalsKey = tuple[str, str]
@@ -58,7 +53,7 @@ class Projection:
 
     def __init__(self, name: str) -> None:
         self.wallet = Wallet(name)
-        self.totals: dict[TotalsKey, DayTotals] = {}
+        self.totals: dict[TotalsKey, DayTotals] = {}  # of all time: even the oldest may be adjusted (580 bytes each)
         self.dirty: set[TotalsKey] = set()
         self._seen: dict[MeterKey, _Seen] = {}
         self._lives: Memory[_Remembered] = Memory()
@@ -155,7 +150,6 @@ class Projection:
         totals = self.totals.get(key)
         if totals is None:
             totals = self.totals[key] = self._new(budget, period, meter)
-            self._shorten()
         totals.seq = self.wallet.upto
         self.dirty.add(key)
         return totals
@@ -169,13 +163,6 @@ class Projection:
             start, end = named.start, named.end
         limit = rule.budget.limit if rule is not None else 0
         return DayTotals(budget, unit, self.wallet.scales[unit], period, start, end, self.wallet.upto, limit)
-
-    def _shorten(self) -> None:
-        """Let the oldest written totals go once there are very many (a budget a minute makes 525,600 a year)."""
-        if len(self.totals) > TOTALS_MAX:
-            for key in list(self.totals)[: TOTALS_MAX // 10]:
-                if key not in self.dirty:
-                    del self.totals[key]
 
     def _forget_dropped(self) -> None:
         if len(self._seen) > 2 * len(self.wallet.metering) + SEEN_SPARE:
@@ -273,7 +260,7 @@ class Projection:
 
 
 def _life(record: HoldRecord) -> Life:
-    charged: Amounts = {unit: record.spent(unit) for unit in record.units()}
+    charged: Amounts = {unit: record.costs().get(unit, 0) for unit in record.units()}
     return Life(
         id=record.id,
         state=record.state,

@@ -15,12 +15,14 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js.errors import BucketNotFoundError
-from nats.js.kv import KeyValue
 
 from engine.core import chain
-from engine.core.messages import AnyAsk, DayTotals, Status
+from engine.core.documents import DayTotals, Status
+from engine.core.messages import (
+    AnyAsk,
+)
 from engine.core.tell import read
-from engine.errors import Untrusted
+from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.journal import Journal, Stored
 from engine.recorded import Recorded
@@ -29,7 +31,7 @@ from projector.projection import Projection, TotalsKey
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0
-UNTOLD_MAX = 16_384
+WRITE_WAIT_S = 5.0
 DAYS_SHOWN_MAX = 400
 
 log = structlog.get_logger()
@@ -61,8 +63,9 @@ class Projector:
 
     async def run(self) -> None:
         """Fold and answer until cancelled. Raises `Untrusted` if the stream contradicts itself."""
-        await self._journal.check_stream()
+        await self._journal.wait_for_stream()
         self._replay_to = await self._journal.last_seq()
+        self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self.caught_up.set()
         bucket = await self._bucket()
@@ -85,7 +88,8 @@ class Projector:
     # --- folding ------------------------------------------------------------------------------------------------------
 
     async def _on_message(self, stored: Stored) -> None:
-        self._clock.hear(stored.ts)
+        if stored.seq > self._replay_to:
+            self._clock.hear(stored.ts)
         if stored.kind == "told":
             self._fold(Recorded.read(stored))
         else:
@@ -147,15 +151,17 @@ class Projector:
 
     # --- keeping ------------------------------------------------------------------------------------------------------
 
-    async def _bucket(self) -> KeyValue:
+    async def _bucket(self) -> str:
+        """The bucket the documents stand in, made if there is none."""
         jetstream = self._journal.client.jetstream()
         name = f"PURSE_{self._journal.names.wallet}_days"
         try:
-            return await jetstream.key_value(name)
+            await jetstream.key_value(name)
         except BucketNotFoundError:
-            return await jetstream.create_key_value(bucket=name, history=1)
+            await jetstream.create_key_value(bucket=name, history=1)
+        return name
 
-    async def _write(self, bucket: KeyValue) -> None:
+    async def _write(self, bucket: str) -> None:
         """Dirty documents, at most 4 times a second. What could not be written stays dirty."""
         await self.caught_up.wait()
         while True:
@@ -165,17 +171,20 @@ class Projector:
                 if totals is None:
                     continue
                 try:
-                    await bucket.put(document_key(key), _encoder.encode(totals))
-                except (TimeoutError, nats.errors.Error) as error:
+                    await self._journal.keep(bucket, document_key(key), _encoder.encode(totals), wait_s=WRITE_WAIT_S)
+                except (NoAnswer, StreamRefused) as error:
                     self.projection.dirty.add(key)
-                    log.warning("document_not_written", error=type(error).__name__)
+                    log.warning("document_not_written", why=str(error))
             await asyncio.sleep(PUSH_S)
 
 
-_KEY_CHARACTERS = str.maketrans({":": "_", "+": "="})
+_KEY_CHARACTERS = str.maketrans({".": "=", ":": "_", "+": "="})
 
 
 def document_key(key: TotalsKey) -> str:
-    """Where a period's document stands in the bucket: `<budget>.<period>`, in the characters a key may have."""
+    """Where a period's document stands in the bucket: `<budget>.<period>`, in the characters a key may have.
+
+    A dot in a budget's name would be a level of its own, and at its end an empty one, which no key may have.
+    """
     budget, period = key
-    return f"{budget}.{period.translate(_KEY_CHARACTERS)}"
+    return f"{budget.translate(_KEY_CHARACTERS)}.{period.translate(_KEY_CHARACTERS)}"

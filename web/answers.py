@@ -14,6 +14,7 @@ from aiohttp import web
 
 from engine.core.amounts import format_amount
 from engine.core.messages import (
+    Adjust,
     Adjusted,
     Again,
     AnyAsk,
@@ -32,6 +33,7 @@ from engine.core.messages import (
     Late,
     Left,
     Line,
+    Observe,
     Observed,
     Planned,
     Revoked,
@@ -45,15 +47,14 @@ from web.moments import NS_PER_S, format_bound, format_moment
 from web.problems import NO_RETRY, problem_body, problem_response
 from web.purse import Answered
 
-BUSY_RETRY_S = 5
-BUSY_RETRY_S_MAX = 30
+BUSY_RETRY_S = 5  # clients sleep this long inside the call: seconds, never hours
 LATE_RETRY_S = 1
 NO_PLAN_RETRY_S = 2
 
 Body: TypeAlias = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """What goes back over HTTP. From 400 on the body is a problem."""
 
@@ -71,7 +72,7 @@ def json_response(body: object, *, status: int = 200) -> web.Response:
     return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Writer:
     """Writes answers under known units. `refusal_status` is what "used up" is answered with: 402, 403 or 429."""
 
@@ -116,9 +117,11 @@ class Writer:
             case Unknown():
                 return unknown(outcome.id)
             case Observed():
-                return Answer(200, self._observed(outcome, ask))
+                assert isinstance(ask, Observe)
+                return Answer(200, self._observed(outcome, ask.budget))
             case Adjusted():
-                return Answer(200, self._adjusted(outcome, ask))
+                assert isinstance(ask, Adjust)
+                return Answer(200, self._adjusted(outcome, ask.budget))
             case Planned():
                 planned: Body = {"digest": outcome.digest, "restarts": outcome.restarts}
                 return Answer(200, {"outcome": "planned", "id": outcome.id, **planned})
@@ -197,7 +200,7 @@ class Writer:
     # --- refusals -----------------------------------------------------------------------------------------------------
 
     def _exhausted(self, told: Exhausted, *, at: int) -> Answer:
-        scale = self.terms.scales.get(told.unit, 0)
+        scale = self.terms.scales[told.unit]  # the ask has named it
         budget = self.terms.plan.budgets.get(told.budget) if self.terms.plan is not None else None
         used = told.settled + told.extra + told.held
         amounts = {
@@ -222,7 +225,7 @@ class Writer:
                 detail = wording.only_cached(budget, at=at, resets_at=told.resets_at)
                 return _refusal(self.refusal_status, "Only cached answers are left", detail, more)
             case "busy":
-                retry_s = min(BUSY_RETRY_S, BUSY_RETRY_S_MAX, max(1, -(-(told.resets_at - at) // NS_PER_S)))
+                retry_s = min(BUSY_RETRY_S, max(1, -(-(told.resets_at - at) // NS_PER_S)))
                 return _refusal(429, "Busy", wording.busy(retry_s), more, retry_s=retry_s)
             case "never":
                 detail = wording.never_fits(budget, limit=amounts["limit"], unit=told.unit, fits=amounts["fits"])
@@ -246,15 +249,14 @@ class Writer:
 
     # --- operating ----------------------------------------------------------------------------------------------------
 
-    def _observed(self, told: Observed, ask: AnyAsk) -> Body:
-        budget = getattr(ask, "budget", "")
+    def _observed(self, told: Observed, budget: str) -> Body:
         body: Body = {"outcome": "observed", "id": told.id, "raised_by": self._written(told.raised_by, budget)}
         return body | self._line(told.line, budget)
 
-    def _adjusted(self, told: Adjusted, ask: AnyAsk) -> Body:
+    def _adjusted(self, told: Adjusted, budget: str) -> Body:
         body: Body = {"outcome": "adjusted", "id": told.id}
         if told.line is not None:
-            return body | self._line(told.line, getattr(ask, "budget", ""))
+            return body | self._line(told.line, budget)
         if told.dropped is not None:
             body |= {"budget": told.dropped.budget, "period": told.dropped.period, "dropped": True}
         return body
@@ -299,7 +301,7 @@ def _frozen(told: Frozen) -> Answer:
     what = "All spending is" if told.scope == "all" else "This part of the wallet is"
     ends = "until an operator lifts it" if until is None else f"until {until}"
     more: Body = {"outcome": "frozen", "id": told.id, "scope": told.scope, "reason": told.reason, "until": until}
-    return _refusal(403, "Frozen", f"{what} frozen {ends}: {told.reason}", more)
+    return _refusal(403, "Frozen", f"{what} frozen {ends}: {told.reason or 'no reason given'}", more)
 
 
 def _cooling(told: Cooling, *, at: int) -> Answer:

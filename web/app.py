@@ -5,8 +5,8 @@ It guards and shows. It decides nothing: what cannot be decided is refused (503)
 
 from __future__ import annotations
 
+import os
 import re
-from uuid import uuid4
 
 import structlog
 from aiohttp import web
@@ -49,7 +49,6 @@ def make_app(purse: Purse, settings: Settings) -> web.Application:
 @web.middleware
 async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Whatever goes wrong in a request becomes one problem. What nobody foresaw is logged and says 500."""
-    request[REQUEST_ID] = _request_id(request)
     try:
         return await handler(request)
     except Problem as problem:
@@ -62,8 +61,10 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         return _respond(of_http_error(error))
     except ConnectionError:
         raise  # whoever asked has left
+    except web.RequestPayloadError:
+        return _respond(Problem(400, "broken-body", "The body did not arrive whole.", more={"field": "body"}))
     except Exception:
-        log.exception("request_failed", request_id=request[REQUEST_ID], method=request.method, path=_path(request))
+        log.exception("request_failed", request_id=_id_of(request), method=request.method, path=_path(request))
         return _respond(
             Problem(500, "internal", "This is our error, and no permission. `x-request-id` helps to find it.")
         )
@@ -79,13 +80,18 @@ def _path(request: web.Request) -> str:
     return resource.canonical if resource is not None else "unknown"
 
 
-def _request_id(request: web.Request) -> str:
-    said = request.headers.get("x-request-id")
-    return said if said is not None and _CALLERS_OWN.fullmatch(said) else uuid4().hex
+def _id_of(request: web.Request) -> str:
+    """The request's id: the caller's own, if it is one, else a fresh one."""
+    known = request.get(REQUEST_ID)
+    if known is None:
+        said = request.headers.get("x-request-id")
+        known = said if said is not None and _CALLERS_OWN.fullmatch(said) else os.urandom(16).hex()
+        request[REQUEST_ID] = known
+    return known
 
 
 async def _name_request(request: web.Request, response: web.StreamResponse) -> None:
-    response.headers["x-request-id"] = request[REQUEST_ID]
+    response.headers["x-request-id"] = _id_of(request)
     response.headers["Server"] = "purse"  # not which versions run here
     response.headers.setdefault("Cache-Control", "no-store")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from engine.core.periods import TOTAL
 from engine.errors import BadAsk
@@ -19,8 +20,13 @@ _WRITTEN = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([
 
 def format_moment(at: int) -> str:
     """`"2026-11-30T14:05:00.123Z"`: cut to the millisecond, never rounded up past a deadline."""
-    moment = _EPOCH + timedelta(microseconds=at // 1_000)
-    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+    second, ns = divmod(at, NS_PER_S)
+    return f"{_second(second)}.{ns // 1_000_000:03}Z"
+
+
+@lru_cache(maxsize=4_096)  # every hold writes two moments, and most of one second are alike
+def _second(second: int) -> str:
+    return (_EPOCH + timedelta(seconds=second)).isoformat()[:-6]
 
 
 def format_bound(at: int) -> str | None:

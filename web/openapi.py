@@ -23,6 +23,11 @@ _DESCRIPTION = (
     "Hold the most a call could cost before it is made, settle what it really cost. Amounts are decimal strings, "
     "times are RFC 3339 UTC, errors are problem+json. Every answer carries `x-request-id`."
 )
+_OF_ANY_BODY = {
+    408: "The body came too slowly.",
+    413: "The body is larger than 1 MiB.",
+    415: "The body is not `application/json`.",
+}
 _PROBLEM = {
     "type": "object",
     "description": "RFC 9457. A refusal by the wallet also has `outcome` and what belongs to it.",
@@ -81,14 +86,13 @@ def document(routes: Iterable[Route]) -> Body:
 
 
 def _operation(route: Route) -> Body:
+    answers = {**(_OF_ANY_BODY if route.takes is not None else {}), **route.answers}
     body: Body = {
         "operationId": _name(route),
         "tags": [route.tag],
         "summary": route.summary,
         "parameters": _parameters(route),
-        "responses": {
-            str(status): _response(status, meaning, route) for status, meaning in sorted(route.answers.items())
-        },
+        "responses": {str(status): _response(status, meaning, route) for status, meaning in sorted(answers.items())},
     }
     match route.access:
         case "admin":
@@ -97,7 +101,10 @@ def _operation(route: Route) -> Body:
             body["security"] = [{"key": []}, {}]
     if route.takes is not None:
         schema = {"$ref": _REF.format(name=route.takes.__name__)}
-        body["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        body["requestBody"] = {
+            "required": not route.body_optional,
+            "content": {"application/json": {"schema": schema}},
+        }
     return body
 
 

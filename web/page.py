@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from engine.core.messages import BudgetStatus, Status
+from engine.core.documents import BudgetStatus, Status
 from web import statement
 from web.statement import Shares, tenths
 from web.status import document

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from engine.core.messages import AnyAsk, AnyOutcome, Life, Status
+from engine.core.documents import Life, Status
+from engine.core.messages import (
+    AnyAsk,
+    AnyOutcome,
+)
 
 
 class Answered(Protocol):

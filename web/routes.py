@@ -28,6 +28,7 @@ class Route:
     answers: dict[int, str]
     takes: type[msgspec.Struct] | None = None
     media_type: str = "application/json"
+    body_optional: bool = False
     keyed: bool = False
     """Whether `Idempotency-Key` is read."""
 

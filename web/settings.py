@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.errors import Misconfigured
+from engine.plan_file import WebTable, read
 
 REFUSAL_STATUSES = (402, 403, 429)
 ADMIN_KEY_FILE = "admin.key"
+NATS_URL = "nats://127.0.0.1:4222"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """`open`: holds are taken without a key. `refusal_status`: what a caller gets when a budget is used up."""
 
-    nats_url: str = field(default="nats://127.0.0.1:4222", repr=False)  # has credentials in it
+    nats_url: str = field(default=NATS_URL, repr=False)  # has credentials in it
     wallet: str = "main"
     data: Path | None = None
     host: str = "127.0.0.1"
@@ -30,13 +32,16 @@ class Settings:
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
-    """Read `PURSE_...`. Raises `Misconfigured` naming the variable."""
+    """Read `PURSE_...`; what it does not say stands in the `[web]` table of `PURSE_CONFIG`, if there is one.
+
+    Raises `Misconfigured` naming the variable, or the file and the place in it.
+    """
     said = {name: value for name, value in environment.items() if name.startswith("PURSE_") and value}
     data = Path(said["PURSE_DATA"]) if "PURSE_DATA" in said else None
-    plain = Settings()
+    plain = read(Path(said["PURSE_CONFIG"])).local.web if "PURSE_CONFIG" in said else WebTable()
     return Settings(
-        nats_url=said.get("PURSE_NATS_URL", plain.nats_url),
-        wallet=said.get("PURSE_WALLET", plain.wallet),
+        nats_url=said.get("PURSE_NATS_URL", NATS_URL),
+        wallet=said.get("PURSE_WALLET", "main"),
         data=data,
         host=said.get("PURSE_HOST", plain.host),
         port=_number(said, "PURSE_PORT", default=plain.port, allowed=range(65_536)),

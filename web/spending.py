@@ -6,7 +6,11 @@ import msgspec
 from aiohttp import web
 
 from engine.core import limits
-from engine.core.messages import AnyAsk, Life, Settle
+from engine.core.documents import Life
+from engine.core.messages import (
+    AnyAsk,
+    Settle,
+)
 from web.answers import Body, json_response, unknown
 from web.asks import check_id, fresh_id
 from web.auth import Caller
@@ -178,7 +182,7 @@ ROUTES = (
     ),
     Route(
         method="POST", path="/v1/holds/{id}/release", access="spend", handler=_release, takes=ReleaseBody,
-        tag="spending",
+        body_optional=True, tag="spending",
         summary="The call ended at what was reported so far, zero if nothing was.",
         answers={200: "Given back.", **_BAD, 422: "Settled before at another amount.", 503: _REFUSED[503]},
     ),

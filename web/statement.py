@@ -13,7 +13,10 @@ from itertools import pairwise
 import msgspec
 
 from engine.core.amounts import format_amount
-from engine.core.messages import BudgetStatus, Frost, Status
+from engine.core.documents import BudgetStatus, Status
+from engine.core.messages import (
+    Frost,
+)
 from engine.core.periods import TOTAL
 from web.words import WORDS
 

@@ -14,7 +14,10 @@ from typing import Literal
 import msgspec
 
 from engine.core.amounts import format_amount
-from engine.core.messages import BudgetStatus, Frost, Status
+from engine.core.documents import BudgetStatus, Status
+from engine.core.messages import (
+    Frost,
+)
 from engine.errors import NoAnswer
 from web import statement
 from web.known import Known
@@ -26,6 +29,7 @@ Audience = Literal["public", "operator"]
 
 INTERVAL_S = 0.25  # at most four documents a second
 STALE_S = 5.0  # the projector's heartbeat comes every second
+AGE_STEP_S = 1.0
 KEEP_ALIVE_S = 15.0
 RETRY_MS = 5_000  # how long a browser waits before it connects again
 VIEWERS_MAX = 1_000
@@ -151,7 +155,7 @@ class Board:
     async def _watch_age(self) -> None:
         """When nothing newer comes, say once to all who watch that the figures are no longer live."""
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(AGE_STEP_S)
             if self._latest is not None and not self._stale and not self._is_live():
                 self._stale = True
                 self._announce()

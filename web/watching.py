@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from engine.core.amounts import format_amount
-from engine.core.messages import DayTotals
+from engine.core.documents import DayTotals
 from engine.errors import BadAsk
 from web.answers import Body, json_response, percent
 from web.auth import Caller

@@ -70,7 +70,9 @@ def settle(
     held_at: str | None,
     label: dict[str, str],
 ) -> None:
-    """Say what the call HOLD really cost. It is recorded in full, always.
+    """Say what the call HOLD really cost.
+
+    It is recorded in full, always: more than was held, late, or while all is frozen.
 
         purse settle call-1 --amount usd=0.004
     """
@@ -97,6 +99,8 @@ def release(face: Face, hold: str) -> None:
 @click.pass_obj
 def renew(face: Face, hold: str, n: int, ttl: int | None, amount: dict[str, str]) -> None:
     """Hold on longer to HOLD, maybe with a larger total.
+
+    Asked twice with the same number it counts once.
 
         purse renew call-1 --n 1 --ttl 600
     """

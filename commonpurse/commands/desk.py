@@ -70,6 +70,8 @@ def adjust(
 ) -> None:
     """Correct what was settled in BUDGET by AMOUNT, up or down.
 
+    The reason goes on the record with it.
+
         purse adjust jev -0.25 --period 2026-11-30 --reason "refunded by the provider"
     """
     id = id_ or f"cli-{secrets.token_hex(6)}"

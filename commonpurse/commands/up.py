@@ -10,15 +10,17 @@ import click
 from commonpurse.commands import DEFAULT_DATA
 from commonpurse.up import UpOptions
 from commonpurse.up import up as run_wallet
+from engine.errors import Misconfigured
+from engine.plan_file import WebTable, read
 
 
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), default=DEFAULT_DATA, envvar="PURSE_DATA",
               show_envvar=True, show_default=True, help="The folder everything is kept in.")  # fmt: skip
-@click.option("--host", default="127.0.0.1", envvar="PURSE_HOST", show_envvar=True, show_default=True,
-              help="The address the page and the API listen on.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65_535), default=8080, envvar="PURSE_PORT", show_envvar=True,
-              show_default=True, help="The port they listen on; 0 takes any free one.")  # fmt: skip
+@click.option("--host", envvar="PURSE_HOST", show_envvar=True,
+              help="The address the page and the API listen on; else that of the config, else 127.0.0.1.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65_535), envvar="PURSE_PORT", show_envvar=True,
+              help="The port they listen on, 0 for any free one; else that of the config, else 8080.")  # fmt: skip
 @click.option("--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), envvar="PURSE_CONFIG",
               show_envvar=True, help="A purse.toml with the plan; a small default plan if not given.")  # fmt: skip
 @click.option("--nats", metavar="URL", envvar="PURSE_NATS_URL", show_envvar=True,
@@ -31,8 +33,8 @@ from commonpurse.up import up as run_wallet
 def up(
     ctx: click.Context,
     data: Path,
-    host: str,
-    port: int,
+    host: str | None,
+    port: int | None,
     config: Path | None,
     nats: str | None,
     wallet: str,
@@ -42,5 +44,17 @@ def up(
 
     Everything is kept in the data folder; the next start goes on with the same day.
     """
-    options = UpOptions(data=data, host=host, port=port, config=config, nats=nats, open=open_, wallet=wallet)
+    try:
+        web = read(config).local.web if config is not None else WebTable()
+    except Misconfigured as error:
+        raise click.ClickException(str(error)) from error
+    options = UpOptions(
+        data=data,
+        host=web.host if host is None else host,
+        port=web.port if port is None else port,
+        config=config,
+        nats=nats,
+        open=open_,
+        wallet=wallet,
+    )
     ctx.exit(asyncio.run(run_wallet(options)))

@@ -48,6 +48,9 @@ def open_sealed(message: bytes) -> tuple[bytes, bytes]:
     if not (tail.startswith(_FIELD) and tail.endswith(b'"}')):
         raise NotChainedError("a told message ends in its chain")
     try:
-        return body, bytes.fromhex(tail[len(_FIELD) : -2].decode())
+        chain = bytes.fromhex(tail[len(_FIELD) : -2].decode())
     except ValueError as error:
         raise NotChainedError("a chain is 64 hexadecimal digits") from error
+    if seal(body, chain) != message:  # capitals and blanks read the same, but they are not what was stored
+        raise NotChainedError("a chain is written in lower case and without blanks")
+    return body, chain

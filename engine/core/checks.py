@@ -8,11 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from engine.core import limits
 from engine.core.limits import AMOUNT_MAX
-from engine.core.messages import Adjust, Amounts, Freeze, Hold, Observe, Option, Renew, Restore, Revoke, Settle, Thaw
+from engine.core.messages import (
+    Adjust,
+    Amounts,
+    Freeze,
+    Hold,
+    Invalid,
+    Observe,
+    Option,
+    Renew,
+    Restore,
+    Revoke,
+    Settle,
+    Thaw,
+)
 from engine.core.plan import LABEL, Plan
 
 NS = 1_000_000_000
@@ -22,7 +36,13 @@ Wrong: TypeAlias = tuple[str, str]
 
 _ID = re.compile(rf"[A-Za-z0-9._:/-]{{1,{limits.ID_CHARS_MAX}}}", re.ASCII)
 _ID_RULE = f"an id is 1 to {limits.ID_CHARS_MAX} of A-Z a-z 0-9 . _ : / -"
+_NUMBER_RULE = f"expected a whole number from 0 to {AMOUNT_MAX}"
 _AMOUNT_RULE = f"expected a whole number from 0 to {AMOUNT_MAX} of the unit's smallest part"
+
+
+def refuse(id: str, wrong: Wrong) -> Invalid:
+    """The outcome for a wrong ask. An id too long to be one is cut, so that no ask makes a large outcome."""
+    return Invalid(id[: limits.ID_CHARS_MAX], *wrong)
 
 
 def hold(ask: Hold, plan: Plan, at: int) -> Wrong | None:
@@ -57,6 +77,9 @@ def settle(ask: Settle, scales: Mapping[str, int]) -> Wrong | None:
             return "release", "a release is final and exact"
     elif not ask.amounts:
         return "amounts", "expected at least one amount; to give everything back, release"
+    for field, moment in (("held_at", ask.held_at), ("by", ask.by)):
+        if moment is not None and not 0 <= moment <= AMOUNT_MAX:
+            return field, _NUMBER_RULE
     wrong = amounts("amounts", ask.amounts, scales) if ask.amounts else None
     return wrong or (labels(ask.labels) if ask.labels else None)
 
@@ -64,7 +87,7 @@ def settle(ask: Settle, scales: Mapping[str, int]) -> Wrong | None:
 def renew(ask: Renew, plan: Plan, scales: Mapping[str, int]) -> Wrong | None:
     if not _ID.fullmatch(ask.hold):
         return "hold", _ID_RULE
-    if ask.n < 1:
+    if not 1 <= ask.n <= AMOUNT_MAX:
         return "n", "renewals count 1, 2, 3 ..."
     if ask.ttl_s is not None and not plan.ttl_s_min <= ask.ttl_s <= plan.ttl_s_max:
         return "ttl_s", f"expected {plan.ttl_s_min} to {plan.ttl_s_max} seconds"
@@ -95,6 +118,8 @@ def switch(ask: Freeze | Thaw | Revoke | Restore) -> Wrong | None:
     """Freeze, thaw, revoke and restore."""
     if not _ID.fullmatch(ask.id):
         return "id", _ID_RULE
+    if isinstance(ask, Freeze) and ask.until is not None and not 0 <= ask.until <= AMOUNT_MAX:
+        return "until", _NUMBER_RULE
     if isinstance(ask, Revoke | Restore):
         wrong = labels({ask.label: ask.value})
         if wrong is not None:
@@ -121,11 +146,16 @@ def labels(said: Mapping[str, str]) -> Wrong | None:
     if len(said) > limits.LABELS_MAX:
         return "labels", f"at most {limits.LABELS_MAX} labels"
     for name, value in said.items():
-        if not LABEL.fullmatch(name):
+        if not _is_label(name):
             return "labels", f"a label's name is {LABEL.pattern}"
         if not 1 <= len(value) <= limits.LABEL_VALUE_CHARS_MAX or not value.isprintable():
             return f"labels.{name}", f"expected 1 to {limits.LABEL_VALUE_CHARS_MAX} printable characters"
     return None
+
+
+@lru_cache(maxsize=1_024)  # the same few names come with every hold
+def _is_label(name: str) -> bool:
+    return LABEL.fullmatch(name) is not None
 
 
 def amounts(field: str, said: Amounts, units: Mapping[str, int]) -> Wrong | None:
@@ -149,7 +179,7 @@ def _option(option: Option, units: Mapping[str, int]) -> Wrong | None:
     for unit, least in option.least.items():
         if not 0 <= least <= option.amounts.get(unit, -1):
             return f"least.{unit}"[:64], "expected 0 to the option's amount of that unit"
-    if option.grade is not None and option.grade < 0:
+    if option.grade is not None and not 0 <= option.grade <= AMOUNT_MAX:
         return "grade", "a grade is 0, 1, 2 ..."
     return ("name", f"at most {limits.NAME_CHARS_MAX} characters") if len(option.name) > limits.NAME_CHARS_MAX else None
 

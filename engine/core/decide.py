@@ -43,8 +43,8 @@ UTC_DAY_SOURCES = frozenset({"cloudflare", "openai", "anthropic", "openrouter"})
 
 def decide(wallet: Wallet, ask: AnyAsk, at: int) -> AnyOutcome:
     """The outcome of one ask at the moment `at` (ns, stream time). Changes nothing."""
-    if wallet.plan is None and not isinstance(ask, ApplyPlan):
-        return Invalid(_id(ask), "plan", "no_plan: this wallet has no plan yet")
+    if wallet.plan is None and type(ask) is not ApplyPlan:
+        return checks.refuse(_id(ask), ("plan", "no_plan: this wallet has no plan yet"))
     match ask:
         case Hold():
             return decide_hold(wallet, ask, at)
@@ -67,7 +67,10 @@ def decide(wallet: Wallet, ask: AnyAsk, at: int) -> AnyOutcome:
 def _observe(wallet: Wallet, ask: Observe, at: int) -> AnyOutcome:
     wrong = checks.observe(ask, at)
     if wrong is not None:
-        return Invalid(ask.id, *wrong)
+        return checks.refuse(ask.id, wrong)
+    known = _heard(wallet, ask, at)
+    if known is not None:
+        return known
     place = _named_place(wallet, ask, at)
     if isinstance(place, Invalid):
         return place
@@ -76,11 +79,8 @@ def _observe(wallet: Wallet, ask: Observe, at: int) -> AnyOutcome:
         return Invalid(ask.id, "source", f"this budget's figure comes from {source or 'nobody'}")
     if ask.source in UTC_DAY_SOURCES and place.period != _utc_day(place.period):
         return Invalid(ask.id, "period", f"{ask.source} counts by UTC days, this budget does not")
-    if place.meter is None and at >= wallet.drop_at(place.period.end):
-        return Invalid(ask.id, "period", "this period is older than the wallet's memory")
-    known = _heard(wallet, ask, at)
-    if known is not None:
-        return known
+    if wallet.gone(place):
+        return Invalid(ask.id, "period", "this period is past the wallet's memory")
 
     raised_by = place.meter.raised_by(ask.figure) if place.meter is not None else ask.figure
     return Observed(ask.id, raised_by, _line(place, place.used + raised_by))
@@ -89,15 +89,15 @@ def _observe(wallet: Wallet, ask: Observe, at: int) -> AnyOutcome:
 def _adjust(wallet: Wallet, ask: Adjust, at: int) -> AnyOutcome:
     wrong = checks.adjust(ask)
     if wrong is not None:
-        return Invalid(ask.id, *wrong)
-    place = _named_place(wallet, ask, at)
-    if isinstance(place, Invalid):
-        return place
+        return checks.refuse(ask.id, wrong)
     known = _heard(wallet, ask, at)
     if known is not None:
         return known
+    place = _named_place(wallet, ask, at)
+    if isinstance(place, Invalid):
+        return place
 
-    if place.meter is None and at >= wallet.drop_at(place.period.end):
+    if wallet.gone(place):
         return Adjusted(ask.id, dropped=Dropped(ask.budget, place.period.name, ask.amount, ask.each))
     if place.meter is None:
         return Adjusted(ask.id, _line(place, max(0, ask.amount)))
@@ -135,14 +135,16 @@ def _line(place: Place, used: int) -> Line:
 
 def _switch(wallet: Wallet, ask: Freeze | Thaw | Revoke | Restore, at: int) -> AnyOutcome:
     wrong = checks.switch(ask)
-    if wrong is None and isinstance(ask, Freeze | Thaw):
-        known_scopes = [*_plan_of(wallet).budgets, *(wallet.frozen if isinstance(ask, Thaw) else ())]
-        wrong = checks.scope(ask.scope, known_scopes)
     if wrong is not None:
-        return Invalid(ask.id, *wrong)
+        return checks.refuse(ask.id, wrong)
     known = _heard(wallet, ask, at)
     if known is not None:
         return known
+    if isinstance(ask, Freeze | Thaw):
+        scopes = [*_plan_of(wallet).budgets, *(wallet.frozen if isinstance(ask, Thaw) else ())]
+        wrong = checks.scope(ask.scope, scopes)
+        if wrong is not None:
+            return checks.refuse(ask.id, wrong)
     match ask:
         case Freeze():
             nothing_to_do = False
@@ -158,7 +160,7 @@ def _switch(wallet: Wallet, ask: Freeze | Thaw | Revoke | Restore, at: int) -> A
 def _plan(wallet: Wallet, ask: ApplyPlan, at: int) -> AnyOutcome:
     wrong = checks.plan_id(ask.id)
     if wrong is not None:
-        return Invalid(ask.id, *wrong)
+        return checks.refuse(ask.id, wrong)
     known = _heard(wallet, ask, at)
     if known is not None:
         return known

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import heapq
 
+import msgspec
+
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -41,7 +43,19 @@ from engine.core.messages import (
 )
 from engine.core.meter import Meter
 from engine.core.plan import restarts
-from engine.core.wallet import NS, Bound, ClosedRecord, Gone, Heard, HoldRecord, Refusal, Rule, SettleId, Wallet
+from engine.core.wallet import (
+    NS,
+    Bound,
+    ClosedRecord,
+    Gone,
+    Heard,
+    HoldRecord,
+    Refusal,
+    Rule,
+    SettleId,
+    Wallet,
+    attempt,
+)
 
 NOTHING: Amounts = {}
 STALE_ENTRIES_SPARE = 1_024  # a heap is rebuilt when it has this many more entries than twice its live ones
@@ -50,6 +64,8 @@ STALE_ENTRIES_SPARE = 1_024  # a heap is rebuilt when it has this many more entr
 def begin(wallet: Wallet, *, seq: int, at: int) -> None:
     """A new ask message: forget what has aged out. Lapses follow, then `settle_in`."""
     wallet.upto, wallet.at = seq, at
+    if wallet.plan is not None:
+        wallet.horizon = max(wallet.horizon, at - wallet.plan.remember_s * NS)
     while wallet.forgets and wallet.forgets[0][0] <= at:
         forget_at, id = heapq.heappop(wallet.forgets)
         record = wallet.provisional.get(id)
@@ -72,7 +88,7 @@ def settle_in(wallet: Wallet) -> None:
     """After the lapses: freezes that are over end, meters that are over and have no holders are dropped."""
     if wallet.frozen:
         wallet.frozen = {s: f for s, f in wallet.frozen.items() if f.until is None or f.until > wallet.at}
-    while wallet.drops and wallet.drops[0][0] <= wallet.at:
+    while wallet.drops and wallet.drops[0][0] <= wallet.horizon:
         wallet.overdue.add(heapq.heappop(wallet.drops)[1])
     for key in [key for key in wallet.overdue if not wallet.metering[key].holders]:
         wallet.overdue.discard(key)
@@ -92,11 +108,9 @@ def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
             _renewed(wallet, ask, outcome)
         case Exhausted() | Frozen() | Cooling() | Revoked():
             if isinstance(ask, Hold):
-                wallet.refused.put(ask.id, Refusal(ask, outcome, wallet.upto, ask.by + 1))
+                wallet.refused.put(attempt(ask), Refusal(ask, outcome, wallet.upto, ask.by + 1))
         case Again():
-            if isinstance(ask, Hold) and outcome.state == "open":
-                record = wallet.open[ask.id]
-                record.by = max(record.by, ask.by)
+            _asked_again(wallet, ask, outcome)
         case Stray():
             assert isinstance(ask, Settle)
             _stray(wallet, ask, outcome)
@@ -104,6 +118,17 @@ def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
             _operated(wallet, ask, outcome)
         case _:
             pass
+
+
+def _asked_again(wallet: Wallet, ask: AnyAsk, outcome: Again) -> None:
+    """Nothing changes but the latest deadline seen under the id."""
+    if isinstance(ask, Hold) and outcome.state == "open":
+        record = wallet.open[ask.id]
+        record.by = max(record.by, ask.by)
+    elif isinstance(ask, Settle) and ask.release and ask.by is not None:
+        closed = wallet.closed.get(ask.hold, wallet.at)
+        if closed is not None and closed.ended_by is not None and closed.ended_by < ask.by:
+            wallet.closed.put(ask.hold, msgspec.structs.replace(closed, ended_by=ask.by))
 
 
 def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
@@ -127,6 +152,12 @@ def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
 def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
     assert wallet.plan is not None
     on_lapse = ask.on_lapse if ask.on_lapse is not None else wallet.plan.on_lapse
+    bound = []
+    for budget, line in told.budgets.items():
+        meter = _meter(wallet, budget, line)
+        meter.holders += 1
+        meter.held += told.amounts[meter.unit]
+        bound.append(Bound(meter, line.limit))
     record = HoldRecord(
         id=ask.id,
         state="open",
@@ -138,19 +169,14 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
         granted=told.amounts,
         progress=NOTHING,
         charged=NOTHING,
-        bound=[],
-        gone=[],
+        bound=bound,
         ask=ask,
         held=told,
         expires_at=told.expires_at,
         charge_on_lapse=on_lapse == "charge",
     )
-    for budget, line in told.budgets.items():
-        meter = _bind(wallet, record, budget, line)
-        meter.held += told.amounts[meter.unit]
     wallet.open[ask.id] = record
-    wallet.closed.pop(ask.id)
-    wallet.refused.pop(ask.id)
+    wallet.closed.pop(ask.id)  # it may have been given up before
     _expire(wallet, record)
 
 
@@ -194,10 +220,9 @@ def _stray(wallet: Wallet, ask: Settle, told: Stray) -> None:
         by=ask.by or 0,
         labels=ask.labels,
         granted=NOTHING,
-        progress=NOTHING if ask.final else ask.amounts,
+        progress=NOTHING if ask.final else told.charged,
         charged=NOTHING,
         bound=[],
-        gone=[],
     )
     _bind_all(wallet, record, told.budgets, told.dropped)
     _become(record, state=told.state, charged=told.charged)
@@ -216,7 +241,7 @@ def _become(
     charged: Amounts | None = None,
 ) -> None:
     """Change the hold, and its meters by exactly the difference that makes."""
-    before = [(record.spent(bound.meter.unit), record.taken(bound.meter.unit)) for bound in record.bound]
+    took, cost = record.takes(), record.costs()
     record.state = state
     if granted is not None:
         record.granted = granted
@@ -224,10 +249,12 @@ def _become(
         record.progress = progress
     if charged is not None:
         record.charged = charged
-    for bound, (spent, taken) in zip(record.bound, before, strict=True):
+    takes, costs = record.takes(), record.costs()
+    for bound in record.bound:
         meter = bound.meter
-        settled = record.spent(meter.unit) - spent
-        meter.move(settled=settled, held=record.taken(meter.unit) - taken - settled)
+        unit = meter.unit
+        settled = costs.get(unit, 0) - cost.get(unit, 0)
+        meter.move(settled=settled, held=takes.get(unit, 0) - took.get(unit, 0) - settled)
 
 
 def _close(wallet: Wallet, ask: Settle, record: HoldRecord) -> None:
@@ -241,7 +268,7 @@ def _close(wallet: Wallet, ask: Settle, record: HoldRecord) -> None:
         charged=charged,
         changed=wallet.upto,
         forget_at=_forget_at(wallet),
-        at_progress=all(record.progress.get(unit, 0) == amount for unit, amount in charged.items()),
+        at_progress=_same(charged, record.progress),
         ended_by=ask.by if gave_up else None,
     )
     wallet.closed.put(ask.hold, closed)
@@ -255,7 +282,7 @@ def _remember_provisional(wallet: Wallet, record: HoldRecord) -> None:
 
 
 def _remember_settle_id(wallet: Wallet, ask: Settle) -> None:
-    if ask.id and ask.id != f"{ask.hold}:s":
+    if ask.id and ask.id != f"{ask.hold}:s" and wallet.settle_ids.get(ask.id, wallet.at) is None:
         wallet.settle_ids.put(ask.id, SettleId(ask.hold, _forget_at(wallet)))
 
 
@@ -274,10 +301,10 @@ def _bind(wallet: Wallet, record: HoldRecord, budget: str, line: Line) -> Meter:
 def _bind_all(wallet: Wallet, record: HoldRecord, lines: dict[str, Line], dropped: list[Dropped]) -> None:
     for budget, line in lines.items():
         _bind(wallet, record, budget, line)
-    known = {gone.budget for gone in record.gone}
-    for drop in dropped:
-        if drop.budget not in known:
-            record.gone.append(Gone(drop.budget, wallet.budget_units[drop.budget], drop.each, drop.period))
+    if dropped:
+        known = {gone.budget for gone in record.gone}
+        new = (drop for drop in dropped if drop.budget not in known)
+        record.gone += tuple(Gone(d.budget, wallet.budget_units[d.budget], d.each, d.period) for d in new)
 
 
 def _meter(wallet: Wallet, budget: str, line: Line) -> Meter:
@@ -286,12 +313,10 @@ def _meter(wallet: Wallet, budget: str, line: Line) -> Meter:
     key = (budget, generation, line.each, line.start)
     meter = wallet.metering.get(key)
     if meter is None:
-        drop_at = wallet.drop_at(line.end)
         unit = wallet.budget_units[budget]
-        meter = Meter(budget, generation, line.each, unit, line.period, line.start, line.end, drop_at)
+        meter = Meter(budget, generation, line.each, unit, line.period, line.start, line.end)
         wallet.metering[key] = meter
-        if drop_at != line.end:
-            heapq.heappush(wallet.drops, (drop_at, key))
+        heapq.heappush(wallet.drops, (line.end, key))
     return meter
 
 
@@ -302,8 +327,16 @@ def _expire(wallet: Wallet, record: HoldRecord) -> None:
         heapq.heapify(wallet.expiries)
 
 
+def _same(one: Amounts, other: Amounts) -> bool:
+    """Zero and absent are the same."""
+    if not other:
+        return not any(one.values())
+    return all(other.get(unit, 0) == amount for unit, amount in one.items())
+
+
 def _highest(known: Amounts, said: Amounts) -> Amounts:
-    return {unit: max(known.get(unit, 0), said.get(unit, 0)) for unit in dict.fromkeys((*known, *said))}
+    """Totals so far, per unit only upwards. Zero of a unit is nothing."""
+    return known | {unit: amount for unit, amount in said.items() if amount > known.get(unit, 0)}
 
 
 def _planned(wallet: Wallet, ask: ApplyPlan, told: Planned) -> None:

@@ -29,7 +29,7 @@ from engine.core.messages import (
 )
 from engine.core.periods import Period
 from engine.core.plan import Plan
-from engine.core.wallet import NS, HoldRecord, Place, Wallet
+from engine.core.wallet import NS, HoldRecord, Place, Wallet, attempt
 
 _NOT_COMPARED = ("origin", "cohort")  # labels the edge adds from authentication and may change between two tries
 _WORST_FIRST: dict[Why, int] = {"never": 0, "spent": 1, "busy": 2, "tier": 3}
@@ -39,7 +39,7 @@ def decide_hold(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome:
     plan = _plan_of(wallet)
     wrong = checks.hold(ask, plan, at) or _unmatched(wallet, ask)
     if wrong is not None:
-        return Invalid(ask.id, *wrong)
+        return checks.refuse(ask.id, wrong)
     known = _known(wallet, ask, at)
     if known is not None:
         return known
@@ -55,10 +55,10 @@ def decide_hold(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome:
         granted = _grant(option, places)
         if granted is not None:
             ttl_s = ask.ttl_s if ask.ttl_s is not None else plan.ttl_s
-            lines = {place.budget: _line(place, granted[place.unit]) for place in places}
+            lines = {p.budget: _line(p.period, p.each, p.limit, p.room - granted[p.unit]) for p in places}
             return Held(ask.id, index, granted, lines, at, at + ttl_s * NS)
     needs = {**option.amounts, **option.least}
-    return _exhausted(ask.id, [Need(place, needs[place.unit]) for place in places])
+    return _exhausted(wallet, ask.id, [Need(place, needs[place.unit]) for place in places])
 
 
 def _known(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome | None:
@@ -75,9 +75,10 @@ def _known(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome | None:
     closed = wallet.closed.get(ask.id, at)
     if closed is not None and (closed.ended_by is None or ask.by <= closed.ended_by):
         return Closed(ask.id, closed.state, closed.charged)
-    refusal = wallet.refused.get(ask.id, at)
-    if refusal is not None and refusal.ask.by == ask.by and not _differs(refusal.ask, ask):
-        return Again(ask.id, refusal.first, "refused")
+    if wallet.refused:
+        refusal = wallet.refused.get(attempt(ask), at)
+        if refusal is not None and not _differs(refusal.ask, ask):
+            return Again(ask.id, refusal.first, "refused")
     return None
 
 
@@ -135,12 +136,14 @@ def _frozen(wallet: Wallet, id: str, labels: dict[str, str], budgets: set[str]) 
     scopes += sorted(f"{label}={value}" for label, value in labels.items())
     for scope in scopes:
         frost = wallet.frozen.get(scope)
-        if frost is not None:
+        if frost is not None and (frost.until is None or wallet.at < frost.until):
             return Frozen(id, scope, frost.reason, frost.until)
     return None
 
 
 def _places(wallet: Wallet, option: Option, labels: dict[str, str], at: int) -> list[Place]:
+    if len(option.amounts) == 1:
+        return wallet.places(next(iter(option.amounts)), labels, at)
     return [place for unit in option.amounts for place in wallet.places(unit, labels, at)]
 
 
@@ -160,9 +163,8 @@ def _grant(option: Option, places: Sequence[Place]) -> Amounts | None:
     return granted if fits else None
 
 
-def _line(place: Place, granted: int) -> Line:
-    period = place.period
-    return Line(period.name, period.start, period.end, place.limit, place.room - granted, place.each)
+def _line(period: Period, each: str | None, limit: int, remaining: int) -> Line:
+    return Line(period.name, period.start, period.end, limit, remaining, each)
 
 
 class Need(msgspec.Struct, frozen=True, gc=False):
@@ -190,10 +192,14 @@ class Need(msgspec.Struct, frozen=True, gc=False):
         return self.granted + max(0, self.place.room)
 
 
-def _exhausted(id: str, needs: Sequence[Need]) -> Exhausted:
+def _exhausted(wallet: Wallet, id: str, needs: Sequence[Need]) -> Exhausted:
     """Which budget to speak of: never before spent before busy, then the smallest room, then plan order."""
     refusing = [need for need in needs if need.refused]
-    spoken = min(refusing, key=lambda need: (_WORST_FIRST[need.why], max(0, need.place.room)))
+    order = {name: index for index, name in enumerate(wallet.named)}  # a renewal may be bound to a budget that is gone
+    spoken = min(
+        refusing,
+        key=lambda need: (_WORST_FIRST[need.why], max(0, need.place.room), order.get(need.place.budget, len(order))),
+    )
     place, meter = spoken.place, spoken.place.meter
     return Exhausted(
         id,
@@ -216,7 +222,7 @@ def decide_renew(wallet: Wallet, ask: Renew, at: int) -> AnyOutcome:
     plan = _plan_of(wallet)
     wrong = checks.renew(ask, plan, wallet.scales)
     if wrong is not None:
-        return Invalid(ask.hold, *wrong)
+        return checks.refuse(ask.hold, wrong)
     record = wallet.open.get(ask.hold)
     if record is None:
         return _not_open(wallet, ask, at)
@@ -274,9 +280,10 @@ def _rise_refused(wallet: Wallet, record: HoldRecord, granted: Amounts) -> Exhau
         progress, old = record.progress.get(meter.unit, 0), record.granted.get(meter.unit, 0)
         if _rise(record, granted, meter.unit) > 0:
             period = Period(meter.period, meter.start, meter.end)
-            place = Place(meter.budget, meter.unit, meter.each, period, wallet.limit_now(bound, record.labels), meter)
+            limit = wallet.limit_now(bound, record.labels)
+            place = Place(meter.budget, meter.unit, meter.each, period, limit, meter, meter.used)
             needs.append(Need(place, granted[meter.unit] - progress, max(0, old - progress), max(old, progress)))
-    return _exhausted(record.id, needs) if any(need.refused for need in needs) else None
+    return _exhausted(wallet, record.id, needs) if any(need.refused for need in needs) else None
 
 
 def _plan_of(wallet: Wallet) -> Plan:

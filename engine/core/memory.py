@@ -40,6 +40,10 @@ class Memory(Generic[Record]):
         self._bucket_ns = bucket_s * 1_000_000_000
         self._buckets: list[_Bucket[Record]] = []
 
+    def __bool__(self) -> bool:
+        """Whether anything may be remembered at all."""
+        return bool(self._buckets)
+
     def get(self, id: str, at: int) -> Record | None:
         for bucket in reversed(self._buckets):
             record = bucket.records.get(id)

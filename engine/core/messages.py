@@ -261,7 +261,7 @@ class Closed(Outcome, frozen=True, tag="closed"):
 
 
 class Again(Outcome, frozen=True, tag="again"):
-    """Already told. `first` is the sequence of the ask message whose entry holds the facts (0: a plan in force).
+    """Already told. `first` is the sequence of the ask message whose entry holds the facts, 0 if there was no such.
 
     `was` is filled in for the caller who asks again, never on the record, so that nobody counts a fact twice.
     """
@@ -408,49 +408,6 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     answers: list[Answer]
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
-
-
-class Figure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The provider's own figure for a period, and when the provider said it."""
-
-    source: str
-    figure: int
-    as_of: int
-
-
-class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One shared budget in its current period. Integers of the smallest part; `scale` says how to write them."""
-
-    name: str
-    unit: str
-    scale: int
-    per: str
-    zone: str
-    period: str
-    start: int
-    resets_at: int
-    limit: int
-    settled: int
-    held: int
-    extra: int
-    public: str = "percent"
-    source: str = ""
-    note: str = ""
-    link: str = ""
-    first_exhausted_at: int | None = None
-    observed: Figure | None = None
-    earlier_open: int = 0
-
-    @property
-    def used(self) -> int:
-        return self.settled + self.extra + self.held
-
-    @property
-    def remaining(self) -> int:
-        return self.limit - self.used
-
-
 class Frost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A freeze in force."""
 
@@ -458,57 +415,3 @@ class Frost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     reason: str
     since: int
     until: int | None = None
-
-
-class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none."""
-
-    wallet: str
-    seq: int
-    as_of: int
-    plan: str
-    budgets: list[BudgetStatus]
-    frozen: list[Frost] = []
-    open_holds: int = 0
-
-
-class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One call as the wallet remembers it. `first`: sequence of the message in which it was held or came as a stray."""
-
-    id: str
-    state: HoldState
-    first: int
-    at: int
-    charged: Amounts
-    amounts: Amounts = {}
-    progress: Amounts = {}
-    expires_at: int | None = None
-    periods: dict[str, str] = {}
-
-
-class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
-    """One shared budget in one period, folded up to sequence `seq`: the projector's document.
-
-    `limit` is the newest limit a decision used, `peak` the highest `used` that was reached, the counts are of outcomes
-    that touched this budget.
-    """
-
-    budget: str
-    unit: str
-    scale: int
-    period: str
-    start: int
-    end: int
-    seq: int
-    limit: int
-    settled: int = 0
-    held: int = 0
-    extra: int = 0
-    peak: int = 0
-    first_exhausted_at: int | None = None
-    holds: int = 0
-    settles: int = 0
-    refused: dict[str, int] = {}
-    overruns: int = 0
-    strays: int = 0
-    lapsed: int = 0

@@ -24,7 +24,6 @@ class Meter(msgspec.Struct, gc=False):
     period: str
     start: int
     end: int
-    drop_at: int
     settled: int = 0
     held: int = 0
     figure: int = 0

@@ -27,8 +27,12 @@ NAME = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{limits.NAME_CHARS_MAX - 1}}}", re.A
 LABEL = re.compile(rf"[a-z][a-z0-9_.-]{{0,{limits.NAME_CHARS_MAX - 1}}}", re.ASCII)
 
 
-class Budget(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A limit on one unit in one kind of period. `limit` is in the unit's smallest part."""
+class Budget(msgspec.Struct, frozen=True, gc=False):
+    """A limit on one unit in one kind of period. `limit` is in the unit's smallest part.
+
+    Stored with every default filled in: msgspec omits a default string only where it is the very same object, and the
+    digest must not depend on how a plan came into memory.
+    """
 
     unit: str
     limit: int
@@ -44,7 +48,7 @@ class Budget(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     link: str = ""
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=False, gc=False):
+class Plan(msgspec.Struct, frozen=True, gc=False):
     """What decides. `budgets` keeps the order in which the operator wrote them: ties are broken by it."""
 
     budgets: dict[str, Budget]
@@ -143,6 +147,8 @@ def _check_budget(name: str, budget: Budget, *, units: Mapping[str, int], zone_k
     if not zone_known(budget.zone):
         raise PlanError(f"{place}.zone", 'not an IANA time zone such as "UTC" or "Asia/Tokyo"')
     _check_limit(f"{place}.limit", budget.limit)
+    if budget.required and budget.each is None:
+        raise PlanError(f"{place}.required", "says that the label `each` must be there; name one")
     if len(budget.where) > limits.LABELS_MAX:
         raise PlanError(f"{place}.where", f"at most {limits.LABELS_MAX} labels")
     for label, value in budget.where.items():

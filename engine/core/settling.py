@@ -18,19 +18,18 @@ from engine.core.messages import (
     Flag,
     Forgotten,
     HoldState,
-    Invalid,
     Line,
     Settle,
     Settled,
     Stray,
 )
-from engine.core.wallet import NS, ClosedRecord, HoldRecord, Place, Wallet
+from engine.core.wallet import ClosedRecord, HoldRecord, Place, Wallet
 
 
 def decide_settle(wallet: Wallet, ask: Settle, at: int) -> AnyOutcome:
     wrong = checks.settle(ask, wallet.scales)
     if wrong is not None:
-        return Invalid(ask.hold, *wrong)
+        return checks.refuse(ask.hold, wrong)
     if ask.id and ask.id != f"{ask.hold}:s":
         bound = wallet.settle_ids.get(ask.id, at)
         if bound is not None and bound.hold != ask.hold:
@@ -41,7 +40,7 @@ def decide_settle(wallet: Wallet, ask: Settle, at: int) -> AnyOutcome:
         return _settle_open(wallet, record, ask, at)
     record = wallet.provisional.get(ask.hold)
     if record is not None:
-        return _settle_provisional(wallet, record, ask, at)
+        return _settle_provisional(wallet, record, ask)
     closed = wallet.closed.get(ask.hold, at)
     if closed is not None:
         return _settle_closed(closed, ask)
@@ -54,41 +53,45 @@ def _settle_open(wallet: Wallet, record: HoldRecord, ask: Settle, at: int) -> An
         if _overtaken(record, ask):
             return Again(ask.hold, record.changed, "open")
         charged = {unit: record.progress.get(unit, 0) for unit in record.units()}
-        return _settled(wallet, record, ask, charged, state="settled", late=late, at=at)
+        return _settled(wallet, record, ask, charged, state="settled", late=late)
     if not ask.final:
         charged = _raised(record, ask.amounts)
         if all(record.progress.get(unit, 0) == amount for unit, amount in charged.items()):
             return Again(ask.hold, record.changed, "open")
-        return _settled(wallet, record, ask, charged, state="open", late=late, at=at)
-    charged = {unit: ask.amounts.get(unit, record.taken(unit)) for unit in record.units()}
-    charged |= _new_units(record, ask.amounts)
+        return _settled(wallet, record, ask, charged, state="open", late=late)
+    takes = record.takes()
+    charged = {unit: ask.amounts.get(unit, takes[unit]) for unit in takes} | _new_units(record, ask.amounts)
     state: HoldState = "estimated" if ask.estimated else "settled"
-    return _settled(wallet, record, ask, charged, state=state, late=late, at=at)
+    return _settled(wallet, record, ask, charged, state=state, late=late)
 
 
-def _settle_provisional(wallet: Wallet, record: HoldRecord, ask: Settle, at: int) -> AnyOutcome:
+def _settle_provisional(wallet: Wallet, record: HoldRecord, ask: Settle) -> AnyOutcome:
     lapsed = record.state == "lapsed"
     if ask.release and _overtaken(record, ask):
         return Again(ask.hold, record.changed, record.state)
     if ask.release:
         charged = {unit: record.progress.get(unit, 0) for unit in record.units()}
-        return _settled(wallet, record, ask, charged, state="corrected", late=lapsed, at=at)
+        return _settled(wallet, record, ask, charged, state="corrected", late=lapsed)
     if ask.final and not ask.estimated:
         charged = {unit: ask.amounts.get(unit, record.charged.get(unit, 0)) for unit in record.units()}
         charged |= _new_units(record, ask.amounts)
-        return _settled(wallet, record, ask, charged, state="corrected", late=lapsed, at=at)
+        return _settled(wallet, record, ask, charged, state="corrected", late=lapsed)
     stray = record.ask is None
     if not ask.final and not lapsed and not stray:
         return Again(ask.hold, record.changed, record.state)
     charged = _raised(record, ask.amounts)
-    if all(record.charged.get(unit, 0) == amount for unit, amount in charged.items()):
+    costs_more = any(record.charged.get(unit, 0) < amount for unit, amount in charged.items())
+    reports_more = not ask.final and any(record.progress.get(u, 0) < amount for u, amount in ask.amounts.items())
+    if not costs_more and not reports_more:
         return Again(ask.hold, record.changed, record.state)
-    return _settled(wallet, record, ask, charged, state=record.state, late=lapsed, at=at)
+    return _settled(wallet, record, ask, charged, state=record.state, late=lapsed)
 
 
 def _settle_closed(closed: ClosedRecord, ask: Settle) -> AnyOutcome:
     if ask.release:
         same = ask.by is not None or closed.at_progress
+    elif not ask.final:
+        same = True  # a report that its final has overtaken
     else:
         same = all(closed.charged.get(unit, 0) == amount for unit, amount in ask.amounts.items())
     if same:
@@ -97,14 +100,14 @@ def _settle_closed(closed: ClosedRecord, ask: Settle) -> AnyOutcome:
 
 
 def _settle_unknown(wallet: Wallet, ask: Settle, at: int) -> AnyOutcome:
-    assert wallet.plan is not None
-    if ask.held_at is not None and ask.held_at + wallet.plan.remember_s * NS <= at:
+    if ask.held_at is not None and ask.held_at <= wallet.horizon:
         return Forgotten(ask.hold)
     moment = ask.held_at if ask.held_at is not None and ask.held_at <= at else at
     exact = ask.release or (ask.final and not ask.estimated)
-    lines, dropped = _new_lines(wallet, ask.amounts, ask.labels, moment=max(moment, 0), at=at)
+    charged = {unit: amount for unit, amount in ask.amounts.items() if amount}
+    lines, dropped = _new_lines(wallet, charged, ask.labels, moment=max(moment, 0))
     state: HoldState = "stray" if exact else "estimated"
-    return Stray(ask.hold, state, ask.amounts, moment, lines, dropped)
+    return Stray(ask.hold, state, charged, moment, lines, dropped)
 
 
 def _overtaken(record: HoldRecord, ask: Settle) -> bool:
@@ -114,43 +117,40 @@ def _overtaken(record: HoldRecord, ask: Settle) -> bool:
 
 def _raised(record: HoldRecord, said: Amounts) -> Amounts:
     """Totals so far, per unit only upwards."""
-    known = {unit: max(record.spent(unit), said.get(unit, 0)) for unit in record.units()}
+    costs = record.costs()
+    known = {unit: max(costs.get(unit, 0), said.get(unit, 0)) for unit in record.units()}
     return known | _new_units(record, said)
 
 
 def _new_units(record: HoldRecord, said: Amounts) -> Amounts:
     """What is said of units the hold lacks; zero of them is nothing."""
-    if said.keys() == record.granted.keys():
-        return {}
     known = record.units()
     return {unit: amount for unit, amount in said.items() if amount and unit not in known}
 
 
 def _settled(
-    wallet: Wallet, record: HoldRecord, ask: Settle, charged: Amounts, *, state: HoldState, late: bool, at: int
+    wallet: Wallet, record: HoldRecord, ask: Settle, charged: Amounts, *, state: HoldState, late: bool
 ) -> Settled:
     """The outcome that makes the hold cost `charged`, with everything it moves."""
-    units = record.units()
-    changes = {unit: _change(record, unit, charged[unit], state=state) for unit in units}
+    takes, costs = record.takes(), record.costs()
+    closing = ask.final and state != "lapsed"
+    changes: dict[str, tuple[int, int]] = {}
+    released: Amounts = {}
+    for unit in record.units():
+        taken, spent, cost = takes.get(unit, 0), costs.get(unit, 0), charged[unit]
+        held = max(0, record.granted.get(unit, 0) - cost) if state == "open" else 0
+        changes[unit] = (cost - spent, held - (taken - spent))
+        if closing and taken > cost:
+            released[unit] = taken - cost
     lines: dict[str, Line] = {}
     dropped: list[Dropped] = []
     new = {unit: amount for unit, amount in charged.items() if unit not in changes}
     if new:
-        lines, dropped = _new_lines(wallet, new, record.labels, moment=record.at, at=at)
+        lines, dropped = _new_lines(wallet, new, record.labels, moment=record.at)
     if record.gone:
         dropped = _more_dropped(record, changes) + dropped
-    released: Amounts = {}
-    if ask.final and state != "lapsed":
-        released = {unit: record.taken(unit) - charged[unit] for unit in units if record.taken(unit) > charged[unit]}
     flags = _flags(record, ask, charged, new, state=state, late=late)
     return Settled(ask.hold, state, charged, released, wallet.left(record, changes), lines, dropped, flags)
-
-
-def _change(record: HoldRecord, unit: str, charged: int, *, state: HoldState) -> tuple[int, int]:
-    """By how much settled and held change in every meter of `unit`."""
-    spent, taken = record.spent(unit), record.taken(unit)
-    held_after = max(0, record.granted.get(unit, 0) - charged) if state == "open" else 0
-    return charged - spent, held_after - (taken - spent)
 
 
 def _more_dropped(record: HoldRecord, changes: Mapping[str, tuple[int, int]]) -> list[Dropped]:
@@ -169,13 +169,16 @@ def _flags(
     flags: list[Flag] = []
     if late:
         flags.append("late")
-    overrun = any(unit in ask.amounts and charged[unit] > record.granted.get(unit, 0) for unit in record.units())
-    if overrun and record.ask is not None:
-        flags.append("overrun")
+    said, granted = ask.amounts, record.granted
+    if record.ask is not None:
+        for unit in said:
+            if unit not in new and charged.get(unit, 0) > granted.get(unit, 0):
+                flags.append("overrun")
+                break
     if new:
         flags.append("unheld")
     closing = ask.final and not ask.release and (record.state == "open" or not ask.estimated)
-    if closing and any(unit not in ask.amounts for unit in record.units()):
+    if closing and any(unit not in said for unit in record.units()):
         flags.append("unreported")
     if state == "corrected":
         flags.append("corrected")
@@ -185,16 +188,14 @@ def _flags(
 
 
 def _new_lines(
-    wallet: Wallet, said: Amounts, labels: Mapping[str, str], *, moment: int, at: int
+    wallet: Wallet, said: Amounts, labels: Mapping[str, str], *, moment: int
 ) -> tuple[dict[str, Line], list[Dropped]]:
     """Where amounts of units nobody held are charged: the matching budgets' periods at `moment`, gone or not."""
     lines: dict[str, Line] = {}
     dropped: list[Dropped] = []
     for unit, amount in said.items():
-        if not amount:
-            continue
         for place in wallet.places(unit, labels, moment):
-            if place.meter is None and at >= wallet.drop_at(place.period.end):
+            if wallet.gone(place):
                 dropped.append(Dropped(place.budget, place.period.name, amount, place.each))
             else:
                 lines[place.budget] = _line(place, amount)

@@ -12,7 +12,7 @@ import msgspec
 
 from engine.core import evolve, limits
 from engine.core.decide import decide
-from engine.core.messages import AnyAsk, AnyOutcome, AskMessage, Entry, Invalid
+from engine.core.messages import Again, AnyAsk, AnyOutcome, AskMessage, Entry, Invalid
 from engine.core.wallet import Wallet
 
 _decoder = msgspec.json.Decoder(AskMessage)
@@ -26,11 +26,17 @@ def read(raw: bytes) -> AskMessage | None:
         message = _decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return message if len(message.asks) <= limits.MESSAGE_ASKS_MAX else None
+    return message if message.v == 1 and len(message.asks) <= limits.MESSAGE_ASKS_MAX else None
 
 
-def tell(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None) -> Entry:
-    """Decide one ask message at its own moment and take the outcomes in. `asks` is None where it could not be read."""
+def tell(
+    wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, heard: list[AnyOutcome] | None = None
+) -> Entry:
+    """Decide one ask message at its own moment and take the outcomes in. `asks` is None where it could not be read.
+
+    `heard`, if given, is filled with the outcomes as their callers hear them: whoever asks again gets the first answer
+    too, which never goes on the record a second time.
+    """
     at = wallet.moment(ts)
     evolve.begin(wallet, seq=seq, at=at)
     lapsed = wallet.due(at, most=limits.LAPSES_MAX)
@@ -38,13 +44,22 @@ def tell(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None) ->
         evolve.lapse(wallet, hold)
     evolve.settle_in(wallet)
     if asks is None:
-        return Entry(seq, at, lapsed, [Invalid("", "message", "not an ask message of version 1, or too large")])
-    out: list[AnyOutcome] = []
+        out: list[AnyOutcome] = [Invalid("", "message", "not an ask message of version 1, or too large")]
+        if heard is not None:
+            heard += out
+        return Entry(seq, at, lapsed, out)
+    out = []
     for ask in asks:
         outcome = decide(wallet, ask, at)
         evolve.evolve(wallet, ask, outcome)
         out.append(outcome)
+        if heard is not None:
+            heard.append(_with_first(wallet, ask, outcome) if type(outcome) is Again else outcome)
     return Entry(seq, at, lapsed, out)
+
+
+def _with_first(wallet: Wallet, ask: AnyAsk, outcome: Again) -> Again:
+    return msgspec.structs.replace(outcome, was=wallet.recall(ask, outcome))
 
 
 def fold(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, entry: Entry) -> None:

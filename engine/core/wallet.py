@@ -68,7 +68,7 @@ class HoldRecord(msgspec.Struct, gc=False):
     progress: Amounts
     charged: Amounts
     bound: list[Bound]
-    gone: list[Gone]
+    gone: tuple[Gone, ...] = ()
     ask: Hold | None = None
     held: Held | None = None
     renewed: Held | None = None
@@ -77,15 +77,17 @@ class HoldRecord(msgspec.Struct, gc=False):
     charge_on_lapse: bool = True
     forget_at: int = 0
 
-    def taken(self, unit: str) -> int:
-        """What it takes of `unit` now: the larger of grant and progress, once closed what was charged."""
+    def takes(self) -> Amounts:
+        """What it takes of each unit now: the larger of grant and progress, once closed what was charged."""
         if self.state != "open":
-            return self.charged.get(unit, 0)
-        return max(self.granted.get(unit, 0), self.progress.get(unit, 0))
+            return self.charged
+        if not self.progress:
+            return self.granted
+        return {unit: max(self.granted.get(unit, 0), self.progress.get(unit, 0)) for unit in self.units()}
 
-    def spent(self, unit: str) -> int:
-        """The settled part of what it takes."""
-        return (self.progress if self.state == "open" else self.charged).get(unit, 0)
+    def costs(self) -> Amounts:
+        """The settled part of what it takes; units it has cost nothing of may be missing."""
+        return self.progress if self.state == "open" else self.charged
 
     def units(self) -> Iterable[str]:
         """Every unit of the hold: those of the grant, then those that came later."""
@@ -96,7 +98,7 @@ class HoldRecord(msgspec.Struct, gc=False):
     def lapse_charge(self) -> Amounts:
         """What it costs if it lapses."""
         if self.charge_on_lapse:
-            return {unit: self.taken(unit) for unit in self.units()}
+            return self.takes()
         return {unit: self.progress.get(unit, 0) for unit in self.units()}
 
 
@@ -157,10 +159,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     period: periods.Period
     limit: int
     meter: Meter | None
-
-    @property
-    def used(self) -> int:
-        return self.meter.used if self.meter is not None else 0
+    used: int
 
     @property
     def base(self) -> int:
@@ -178,6 +177,7 @@ class Wallet:
         self.name = name
         self.at = 0
         self.upto = 0
+        self.horizon = 0  # what ended by then is past the memory; it never moves back, whatever a new plan says
         self.plan: Plan | None = None
         self.plan_digest = ""
         self.plan_first = 0
@@ -198,7 +198,7 @@ class Wallet:
         self.revoked: dict[tuple[str, str], str] = {}
         self.expiries: list[tuple[int, str]] = []  # heap; entries of holds that ended or were renewed are stale
         self.forgets: list[tuple[int, str]] = []  # heap of provisional holds, stale in the same way
-        self.drops: list[tuple[int, MeterKey]] = []  # heap
+        self.drops: list[tuple[int, MeterKey]] = []  # heap of period ends
         self.overdue: set[MeterKey] = set()  # past their time, kept by their holders
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -207,45 +207,46 @@ class Wallet:
         """The moment at which a message with this stream timestamp is decided: time never runs backwards."""
         return max(self.at, timestamp)
 
-    def matching(self, unit: str, labels: Mapping[str, str]) -> Iterator[tuple[Rule, str | None]]:
+    def matching(self, unit: str, labels: Mapping[str, str]) -> list[tuple[Rule, str | None]]:
         """The budgets of `unit` that these labels touch, in plan order, each with its `each` value."""
+        found: list[tuple[Rule, str | None]] = []
         for rule in self.rules.get(unit, ()):
-            each = None
-            if rule.budget.each is not None:
-                each = labels.get(rule.budget.each)
-                if each is None:
-                    continue
-            if rule.applies(labels):
-                yield rule, each
+            label = rule.budget.each
+            each = None if label is None else labels.get(label)
+            if (label is None or each is not None) and (not rule.where or rule.applies(labels)):
+                found.append((rule, each))
+        return found
 
     def place(self, rule: Rule, each: str | None, labels: Mapping[str, str], at: int) -> Place:
         budget = rule.budget
         period = periods.period_at(at, per=budget.per, zone=budget.zone)
         meter = self.metering.get((rule.name, rule.generation, each, period.start))
-        return Place(rule.name, budget.unit, each, period, limit_of(budget, labels), meter)
+        limit = limit_of(budget, labels) if budget.limit_for else budget.limit
+        used = 0 if meter is None else meter.settled + meter.extra + meter.held
+        return Place(rule.name, budget.unit, each, period, limit, meter, used)
 
     def places(self, unit: str, labels: Mapping[str, str], at: int) -> list[Place]:
         return [self.place(rule, each, labels, at) for rule, each in self.matching(unit, labels)]
 
-    def drop_at(self, end: int) -> int:
-        """When a meter made now for a period ending at `end` may be dropped."""
-        assert self.plan is not None
-        return end + self.plan.remember_s * NS if end < periods.TOTAL.end else end
+    def gone(self, place: Place) -> bool:
+        """Whether this period is past the memory. Its meter is dropped or was never made, and is not made anew."""
+        return place.meter is None and place.period.end <= self.horizon
 
     def limit_now(self, bound: Bound, labels: Mapping[str, str]) -> int:
         """The current limit of a bound meter; where the budget is gone or was restarted, the one it was bound with."""
         rule = self.named.get(bound.meter.budget)
         if rule is None or rule.generation != bound.meter.generation:
             return bound.limit
-        return limit_of(rule.budget, labels)
+        return limit_of(rule.budget, labels) if rule.budget.limit_for else rule.budget.limit
 
     def left(self, record: HoldRecord, changes: Mapping[str, tuple[int, int]]) -> dict[str, Left]:
         """What every bound budget has left after `changes`: unit -> (change of settled, change of held)."""
         told: dict[str, Left] = {}
         for bound in record.bound:
-            settled, held = changes.get(bound.meter.unit, (0, 0))
+            meter = bound.meter
+            settled, held = changes.get(meter.unit, (0, 0))
             limit = self.limit_now(bound, record.labels)
-            told[bound.meter.budget] = Left(limit, limit - bound.meter.used_after(settled=settled, held=held))
+            told[meter.budget] = Left(limit, limit - meter.used_after(settled=settled, held=held))
         return told
 
     def due(self, at: int, *, most: int) -> list[Lapsed]:
@@ -273,7 +274,7 @@ class Wallet:
         """The first answer to an ask that is told `again`, for the caller alone."""
         match ask:
             case Hold() if outcome.state == "refused":
-                refusal = self.refused.get(ask.id, self.at)
+                refusal = self.refused.get(attempt(ask), self.at)
                 return refusal.outcome if refusal is not None else None
             case Hold():
                 return self.open[ask.id].held
@@ -287,7 +288,7 @@ class Wallet:
     def _standing(self, hold: str) -> Settled | None:
         record = self.open.get(hold) or self.provisional.get(hold)
         if record is not None:
-            charged = {unit: record.spent(unit) for unit in record.units()}
+            charged = {unit: record.costs().get(unit, 0) for unit in record.units()}
             return Settled(id=hold, state=record.state, charged=charged, left=self.left(record, {}))
         closed = self.closed.get(hold, self.at)
         return Settled(id=hold, state=closed.state, charged=closed.charged) if closed is not None else None
@@ -307,10 +308,11 @@ class Wallet:
         held: dict[MeterKey, int] = {}
         holders: dict[MeterKey, int] = {}
         for record in (*self.open.values(), *self.provisional.values()):
+            takes, costs = record.takes(), record.costs()
             for bound in record.bound:
                 key, unit = bound.meter.key, bound.meter.unit
                 assert self.metering.get(key) is bound.meter, f"{record.id} is bound to a meter that was dropped"
-                held[key] = held.get(key, 0) + record.taken(unit) - record.spent(unit)
+                held[key] = held.get(key, 0) + takes.get(unit, 0) - costs.get(unit, 0)
                 holders[key] = holders.get(key, 0) + 1
         for key, meter in self.metering.items():
             assert meter.key == key, f"meter {key} stands under another name"
@@ -326,10 +328,11 @@ class Wallet:
         self._check_records()
 
     def _check_records(self) -> None:
+        waiting = set(self.expiries)
         for id, record in self.open.items():
             assert record.id == id
             assert record.state == "open"
-            assert (record.expires_at, id) in self.expiries, f"{id} would never lapse"
+            assert (record.expires_at, id) in waiting, f"{id} would never lapse"
         for id, record in self.provisional.items():
             assert record.id == id
             assert record.state in ("lapsed", "estimated"), f"{id} is provisional in state {record.state}"
@@ -345,6 +348,7 @@ class Wallet:
             "name": self.name,
             "at": self.at,
             "upto": self.upto,
+            "horizon": self.horizon,
             "plan": self.plan,
             "plan_first": self.plan_first,
             "scales": self.scales,
@@ -361,6 +365,11 @@ class Wallet:
             "revoked": sorted((*key, reason) for key, reason in self.revoked.items()),
         }
         return msgspec.json.encode(state, order="deterministic")
+
+
+def attempt(hold: Hold) -> str:
+    """The name of one attempt under a hold's id: refusals are remembered for each `by`."""
+    return f"{hold.id} {hold.by}"
 
 
 def _up_to(heap: list[tuple[int, str]], at: int) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import msgspec
 from aiohttp import web
 
-from engine.core.messages import BudgetStatus, Figure, Status
+from engine.core.documents import BudgetStatus, Figure, Status
 from web.page import NOW, STATUS, add_page
 from web.status import document
 

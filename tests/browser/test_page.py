@@ -10,7 +10,10 @@ from browser.stage import HOUR, MINUTE, NOON, SECOND, Stage, dollars, neurons, s
 from browser.window import CHROMIUM, Windows
 from playwright.async_api import Locator, Page, expect
 
-from engine.core.messages import Figure, Frost, Status
+from engine.core.documents import Figure, Status
+from engine.core.messages import (
+    Frost,
+)
 
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"there is no {CHROMIUM} to look through")
 

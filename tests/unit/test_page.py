@@ -14,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.core.messages import BudgetStatus, Figure, Frost, Status
+from engine.core.documents import BudgetStatus, Figure, Status
+from engine.core.messages import (
+    Frost,
+)
 from web import statement
 from web.page import CONTENT_SECURITY_POLICY, NOW, STATUS, add_page, asset_url, render
 

@@ -1,0 +1,174 @@
+"""A purse without a stream: the real core in this process, a clock that a test moves, and a list of all that was asked.
+
+It answers as `engine.client.Purse` does; `tests/integration/test_api.py` runs the same requests over the real thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from engine.core import periods
+from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
+from engine.core.messages import (
+    Again,
+    AnyAsk,
+    AnyOutcome,
+    ApplyPlan,
+)
+from engine.core.plan import Budget, Plan
+from engine.core.tell import tell
+from engine.core.wallet import Wallet
+from engine.errors import PurseError
+
+NS = 1_000_000_000
+NOON = 1_796_047_500 * NS
+"""2026-11-30T14:05:00Z."""
+
+CHAIN = "c0ffee" * 10 + "beef"
+
+
+class Answered(msgspec.Struct, frozen=True):
+    outcome: AnyOutcome
+    at: int
+    seq: int
+    told: int
+    chain: str = CHAIN
+
+
+class FakePurse:
+    """`clock` is stream time. `error`: what every call raises, if anything. `ready_` and `days_` are what is read."""
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.wallet = Wallet("main")
+        self.clock = NOON
+        self.asked: list[AnyAsk] = []
+        self.messages = 0
+        self.plan_reads = 0
+        self.error: PurseError | None = None
+        self.engine_ready = True
+        self.total: list[DayTotals] = []
+        self._seq = 0
+        self._live: asyncio.Queue[Status] = asyncio.Queue()
+        if plan is not None:
+            self.apply(plan)
+
+    def apply(self, plan: Plan) -> None:
+        """As an operator elsewhere would: not among what was asked here."""
+        self._tell([ApplyPlan(f"plan-{self._seq}", plan, self.wallet.plan_digest)])
+
+    def _tell(self, asks: Sequence[AnyAsk]) -> list[Answered]:
+        self._seq += 2
+        entry = tell(self.wallet, seq=self._seq, ts=self.clock, asks=asks)
+        self.wallet.check()
+        return [
+            Answered(self._heard(ask, outcome), entry.at, self._seq, self._seq + 1)
+            for ask, outcome in zip(asks, entry.out, strict=True)
+        ]
+
+    def _heard(self, ask: AnyAsk, outcome: AnyOutcome) -> AnyOutcome:
+        if isinstance(outcome, Again):
+            return msgspec.structs.replace(outcome, was=self.wallet.recall(ask, outcome))
+        return outcome
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    # --- what the web uses --------------------------------------------------------------------------------------------
+
+    def by(self, wait_s: float) -> int:
+        return self.clock + int(wait_s * NS)
+
+    def now(self) -> int:
+        return self.clock
+
+    async def ask(self, ask: AnyAsk, *, wait_s: float = 5.0) -> Answered:
+        return (await self.ask_all([ask], wait_s=wait_s))[0]
+
+    async def ask_all(self, asks: Sequence[AnyAsk], *, wait_s: float = 5.0) -> list[Answered]:
+        self.asked += asks
+        self.messages += 1
+        self._fail()
+        return self._tell(asks)
+
+    async def ready(self) -> bool:
+        return self.engine_ready
+
+    async def life(self, id: str) -> Life | None:
+        self._fail()
+        record = self.wallet.open.get(id) or self.wallet.provisional.get(id)
+        if record is None:
+            return None
+        names = {bound.meter.budget: bound.meter.period for bound in record.bound}
+        return Life(
+            id,
+            record.state,
+            record.first,
+            record.at,
+            record.charged,
+            record.granted,
+            record.progress,
+            record.expires_at,
+            names,
+        )
+
+    async def read(self, word: str, payload: bytes = b"") -> bytes:
+        self._fail()
+        if word == "plan":
+            self.plan_reads += 1
+            return msgspec.json.encode(self.wallet.plan)
+        days = [total for total in self.total if word == "days" or total.period == payload.decode()]
+        return msgspec.json.encode(days)
+
+    async def status(self) -> Status | None:
+        if self.error is not None or self.wallet.plan is None:
+            return None
+        budgets = [
+            self._status(name, budget) for name, budget in self.wallet.plan.budgets.items() if budget.each is None
+        ]
+        return Status(
+            self.wallet.name,
+            self._seq,
+            self.clock,
+            self.wallet.plan_digest,
+            budgets,
+            frozen=list(self.wallet.frozen.values()),
+            open_holds=len(self.wallet.open),
+        )
+
+    def _status(self, name: str, budget: Budget) -> BudgetStatus:
+        assert self.wallet.plan is not None
+        period = periods.period_at(self.clock, per=budget.per, zone=budget.zone)
+        settled, held, extra, figure = self.wallet.meters().get((name, None, period.name), (0, 0, 0, 0))
+        return BudgetStatus(
+            name=name,
+            unit=budget.unit,
+            scale=self.wallet.plan.units[budget.unit],
+            per=budget.per,
+            zone=budget.zone,
+            period=period.name,
+            start=period.start,
+            resets_at=period.end,
+            limit=budget.limit,
+            settled=settled,
+            held=held,
+            extra=extra,
+            public=budget.public,
+            source=budget.source or "",
+            observed=Figure(budget.source or "", figure, self.clock) if figure else None,
+        )
+
+    # --- live ---------------------------------------------------------------------------------------------------------
+
+    async def show(self) -> None:
+        """The projector speaks."""
+        status = await self.status()
+        assert status is not None
+        self._live.put_nowait(status)
+
+    async def follow_status(self) -> AsyncIterator[Status]:
+        while True:
+            yield await self._live.get()

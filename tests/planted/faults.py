@@ -1,0 +1,207 @@
+"""Faults to plant: one line of the core made wrong, and the test that must notice.
+
+Each is a mistake somebody in this field has made. `was` must stand exactly once in the file, so that a fault is never
+planted beside the place it means.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """One planted fault: where, what stands there, what is put there, and the test that catches it."""
+
+    name: str
+    file: str
+    was: str
+    planted: str
+    caught_by: str
+
+
+FAULTS = [
+    Fault(
+        "what is held does not count against the limit",
+        "holding.py",
+        "if amount and place.used + amount > place.limit:",
+        "if amount and place.base + amount > place.limit:",
+        "test_hold.py::test_two_callers_cannot_both_spend_the_last_of_the_day",
+    ),
+    Fault(
+        "exactly what is left does not fit",
+        "holding.py",
+        "if amount and place.used + amount > place.limit:",
+        "if amount and place.used + amount >= place.limit:",
+        "test_hold.py::test_a_hold_may_take_exactly_what_is_left",
+    ),
+    Fault(
+        "a hold of nothing is refused once the budget is overdrawn",
+        "holding.py",
+        "if amount and place.used + amount > place.limit:",
+        "if place.used + amount > place.limit:",
+        "test_hold.py::test_a_hold_of_nothing_always_fits",
+    ),
+    Fault(
+        "a hold lapses one tick after its expiry",
+        "wallet.py",
+        "if index < len(heap) and heap[index][0] <= at:",
+        "if index < len(heap) and heap[index][0] < at:",
+        "test_lapse.py::test_m15_a_hold_lapses_at_its_expiry_and_not_before",
+    ),
+    Fault(
+        "what is left is never shown below zero",
+        "wallet.py",
+        "Left(limit, limit - meter.used_after(settled=settled, held=held))",
+        "Left(limit, max(0, limit - meter.used_after(settled=settled, held=held)))",
+        "test_settle.py::test_what_is_left_is_shown_below_zero_too",
+    ),
+    Fault(
+        "a late charge goes to the current period",
+        "settling.py",
+        "_new_lines(wallet, new, record.labels, moment=record.at)",
+        "_new_lines(wallet, new, record.labels, moment=wallet.at)",
+        "test_settle.py::test_a_unit_the_hold_lacks_is_charged_to_the_day_of_the_hold_and_flagged",
+    ),
+    Fault(
+        "one of the budgets is forgotten",
+        "evolve.py",
+        "for budget, line in told.budgets.items():",
+        "for budget, line in list(told.budgets.items())[:1]:",
+        "test_settle.py::test_every_budget_that_was_held_is_settled",
+    ),
+    Fault(
+        "a reported zero is taken for missing",
+        "settling.py",
+        "charged = {unit: ask.amounts.get(unit, takes[unit]) for unit in takes} | _new_units(record, ask.amounts)",
+        "charged = {unit: ask.amounts.get(unit) or takes[unit] for unit in takes} | _new_units(record, ask.amounts)",
+        "test_settle.py::test_zero_is_a_settlement",
+    ),
+    Fault(
+        "a unit that is not reported is given back",
+        "settling.py",
+        "charged = {unit: ask.amounts.get(unit, takes[unit]) for unit in takes} | _new_units(record, ask.amounts)",
+        "charged = {unit: ask.amounts.get(unit, 0) for unit in takes} | _new_units(record, ask.amounts)",
+        "test_settle.py::test_a_unit_the_hold_has_and_the_settle_omits_is_charged_at_the_grant",
+    ),
+    Fault(
+        "a charge stops at the grant",
+        "settling.py",
+        "charged = {unit: ask.amounts.get(unit, takes[unit]) for unit in takes} | _new_units(record, ask.amounts)",
+        "charged = {unit: min(ask.amounts.get(unit, 0), takes[unit]) for unit in takes}",
+        "test_settle.py::test_a_settle_above_the_hold_is_charged_in_full_and_flagged",
+    ),
+    Fault(
+        "every message is decided at the time of the first",
+        "wallet.py",
+        "return max(self.at, timestamp)",
+        "return self.at or timestamp",
+        "test_lapse.py::test_time_passes_only_through_messages",
+    ),
+    Fault(
+        "time runs backwards",
+        "wallet.py",
+        "return max(self.at, timestamp)",
+        "return timestamp",
+        "test_tell.py::test_time_never_runs_backwards",
+    ),
+    Fault(
+        "the base is below the provider's figure",
+        "meter.py",
+        "self.extra += self.raised_by(figure)",
+        "self.extra += 0",
+        "test_observe.py::test_a_figure_above_what_was_settled_shows_others_on_the_account",
+    ),
+    Fault(
+        "what others spent is not raised when our own falls",
+        "meter.py",
+        "self.extra = max(self.extra, self.figure - self.settled)",
+        "self.extra = max(self.extra, 0)",
+        "test_observe.py::test_where_settled_falls_the_figure_still_stands",
+    ),
+    Fault(
+        "what was settled is taken out of the provider's figure twice",
+        "meter.py",
+        "        return self.settled + self.extra\n",
+        "        return max(self.settled, self.figure)\n",
+        "test_meter.py::test_every_line_of_the_table_adds_up",
+    ),
+    Fault(
+        "a closed hold is held again",
+        "holding.py",
+        "if closed is not None and (closed.ended_by is None or ask.by <= closed.ended_by):",
+        "if closed is not None and (closed.ended_by is not None and ask.by <= closed.ended_by):",
+        "test_hold.py::test_after_it_closed_an_id_is_no_permission_to_call",
+    ),
+    Fault(
+        "another call under a known id is taken for the same",
+        "holding.py",
+        'return Conflict(ask.id, field) if field else Again(ask.id, record.first, "open")',
+        'return Again(ask.id, record.first, "open")',
+        "test_hold.py::test_another_hold_under_a_known_id_is_a_conflict_that_names_the_field",
+    ),
+    Fault(
+        "a release ignores the progress",
+        "settling.py",
+        "        charged = {unit: record.progress.get(unit, 0) for unit in record.units()}\n"
+        '        return _settled(wallet, record, ask, charged, state="settled"',
+        "        charged = {unit: 0 for unit in record.units()}\n"
+        '        return _settled(wallet, record, ask, charged, state="settled"',
+        "test_settle.py::test_a_release_keeps_the_progress_already_reported",
+    ),
+    Fault(
+        "an ask in the last moment is late",
+        "holding.py",
+        "if at > ask.by:",
+        "if at >= ask.by:",
+        "test_hold.py::test_a_hold_is_late_only_after_its_caller_stopped_waiting",
+    ),
+    Fault(
+        "a lapse is charged at its progress under the charge policy",
+        "wallet.py",
+        "return self.takes()\n        return",
+        "return self.costs()\n        return",
+        "test_lapse.py::test_a_lapse_charges_the_grant_because_the_call_may_have_happened",
+    ),
+    Fault(
+        "the limit of one user is ignored",
+        "plan.py",
+        "if not budget.limit_for:",
+        "if budget.limit:",
+        "test_hold.py::test_a_limit_for_one_user_stands_in_for_the_common_one",
+    ),
+    Fault(
+        "a lapse is corrected twice",
+        "evolve.py",
+        'elif told.state in ("lapsed", "estimated"):',
+        'elif told.state in ("lapsed", "estimated", "corrected"):',
+        "test_settle_provisional.py::test_it_is_corrected_exactly_once",
+    ),
+    Fault(
+        "a refused attempt is not remembered",
+        "holding.py",
+        'return Again(ask.id, refusal.first, "refused")',
+        "return None",
+        "test_hold.py::test_a_refused_attempt_asked_again_is_refused_alike_though_there_is_room_now",
+    ),
+    Fault(
+        "giving up ignores a later attempt",
+        "settling.py",
+        "return ask.by is not None and ask.by < record.by",
+        "return False",
+        "test_settle.py::test_giving_up_counts_only_if_no_later_attempt_was_made",
+    ),
+    Fault(
+        "a freeze ends one tick late",
+        "holding.py",
+        "if frost is not None and (frost.until is None or wallet.at < frost.until):",
+        "if frost is not None and (frost.until is None or wallet.at <= frost.until):",
+        "test_freeze.py::test_a_freeze_that_is_over_when_it_is_asked_stops_nothing",
+    ),
+    Fault(
+        "the chain does not commit to the order of time",
+        "chain.py",
+        "running.update(seq.to_bytes(8) + timestamp.to_bytes(8))",
+        "running.update(seq.to_bytes(8))",
+        "test_chain.py::test_any_other_asks_give_another_chain",
+    ),
+]

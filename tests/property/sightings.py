@@ -1,0 +1,169 @@
+"""Names what happened in a story, so that a test can insist that each hard place was really reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor import Auditor
+from property.naive_books import Bound
+from property.naive_calendar import SECOND
+
+from engine.core.messages import (
+    Adjust,
+    Adjusted,
+    Again,
+    AnyAsk,
+    AnyOutcome,
+    Closed,
+    Conflict,
+    Entry,
+    Exhausted,
+    Forgotten,
+    Frozen,
+    Held,
+    Hold,
+    Late,
+    Observed,
+    Planned,
+    Renew,
+    Revoked,
+    Settle,
+    Settled,
+    Stray,
+)  # fmt: skip
+
+HOUR = 3600 * SECOND
+
+EVERY = frozenset((
+    "a lapse at its grant", "a lapse at its progress", "never", "spent", "busy", "frozen", "revoked", "late hold",
+    "a balancing grant", "a second option", "a grant of zero over the limit", "a day of 23 hours",
+    "a day of 25 hours", "renewed", "a larger grant", "a refused renewal", "again: open", "again: refused",
+    "a later by under an open hold", "a fresh hold after a give-up", "a give-up too early to count",
+    "closed: settled", "closed: lapsed", "closed: estimated", "closed: stray", "closed: corrected", "conflict: hold",
+    "conflict: settle", "conflict: operator", "overrun", "late", "unheld", "unreported", "corrected", "estimated",
+    "progress", "settled after its period", "money came back", "stray", "a provisional stray", "a stray in the past",
+    "forgotten", "dropped by a settle", "dropped by an adjust", "observed higher",
+    "observed lower", "adjusted below zero", "restart", "a limit below what is used",
+    "a charge to a budget that is gone or restarted", "a capped lapse", "settled while due", "closed while due",
+))  # fmt: skip
+
+
+def sightings(asks: list[AnyAsk] | None, told: Entry, auditor: Auditor) -> set[str]:
+    """What happened in this message. The auditor stands just after it."""
+    seen = {name for ask, outcome in zip(asks or [], told.out, strict=False) for name in of_one(ask, outcome, auditor)}
+    for lapse in told.lapsed:
+        call = auditor.calls.get(lapse.hold)
+        if call is not None and call.state == "lapsed":
+            seen.add("a lapse at its grant" if call.on_lapse == "charge" else "a lapse at its progress")
+    if any(auditor.due(call) for call in auditor.calls.values()):
+        seen.add("a capped lapse")
+    return seen
+
+
+def of_one(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
+    """What this outcome shows."""
+    match ask:
+        case Hold() | Renew():
+            yield from of_refusal(ask, outcome, auditor)
+        case Settle():
+            yield from of_unknown(outcome, auditor)
+        case _:
+            yield from of_operator(ask, outcome)
+    match outcome:
+        case Held():
+            yield from of_held(ask, outcome, auditor)
+        case Settled():
+            yield from of_settled(outcome, auditor)
+        case Again():
+            yield from of_again(ask, outcome, auditor)
+        case Conflict():
+            asked = {Hold: "hold", Settle: "settle"}.get(type(ask), "operator")
+            yield f"conflict: {asked}"
+
+
+def of_refusal(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
+    match outcome:
+        case Exhausted():
+            yield "a refused renewal" if isinstance(ask, Renew) else outcome.why
+        case Closed():
+            yield f"closed: {outcome.state}"
+            if outcome.state == "lapsed" and auditor.calls[outcome.id].state == "open":
+                yield "closed while due"
+        case Late():
+            yield "late hold"
+        case Frozen() | Revoked():
+            yield type(outcome).__name__.lower()
+
+
+def of_unknown(outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
+    match outcome:
+        case Stray():
+            yield "a provisional stray" if outcome.state == "estimated" else "stray"
+            if outcome.at < auditor.at:
+                yield "a stray in the past"
+        case Forgotten():
+            yield "forgotten"
+
+
+def of_operator(ask: AnyAsk, outcome: AnyOutcome) -> Iterator[str]:
+    match outcome:
+        case Observed():
+            yield "observed higher" if outcome.raised_by else "observed lower"
+        case Adjusted():
+            if outcome.dropped is not None:
+                yield "dropped by an adjust"
+            if isinstance(ask, Adjust) and ask.amount < 0:
+                yield "adjusted below zero"
+        case Planned() if outcome.restarts:
+            yield "restart"
+
+
+def of_held(ask: AnyAsk, outcome: Held, auditor: Auditor) -> Iterator[str]:
+    if isinstance(ask, Renew):
+        yield "a larger grant" if ask.amounts else "renewed"
+        return
+    assert isinstance(ask, Hold)
+    if outcome.amounts != ask.options[outcome.option].amounts:
+        yield "a balancing grant"
+    if outcome.option > 0:
+        yield "a second option"
+    if any(line.remaining < 0 for line in outcome.budgets.values()):
+        yield "a grant of zero over the limit"
+    lengths = {(line.end - line.start) // HOUR for line in outcome.budgets.values()}
+    yield from (f"a day of {hours} hours" for hours in sorted(lengths & {23, 25}))
+    if any(call.id == ask.id and call.given_up_by is not None for call in auditor.history[:-1]):
+        yield "a fresh hold after a give-up"
+
+
+def of_settled(outcome: Settled, auditor: Auditor) -> Iterator[str]:
+    yield from outcome.flags
+    call = auditor.calls[outcome.id]
+    if any(bound.end <= auditor.at for bound in call.bounds):
+        yield "settled after its period"
+    if outcome.state == "open":
+        yield "progress"
+    if call.state in ("settled", "open") and "late" in outcome.flags:
+        yield "settled while due"
+    if outcome.released:
+        yield "money came back"
+    if outcome.dropped:
+        yield "dropped by a settle"
+    if any(left.remaining < 0 for left in outcome.left.values()):
+        yield "a limit below what is used"
+    if any(left_behind(bound, auditor) for bound in call.bounds):
+        yield "a charge to a budget that is gone or restarted"
+
+
+def left_behind(bound: Bound, auditor: Auditor) -> bool:
+    assert auditor.plan is not None
+    return bound.budget not in auditor.plan.budgets or auditor.generation[bound.budget] != bound.key[1]
+
+
+def of_again(ask: AnyAsk, outcome: Again, auditor: Auditor) -> Iterator[str]:
+    if isinstance(ask, Hold):
+        yield f"again: {outcome.state}"
+        call = auditor.calls.get(ask.id)
+        if call is not None and call.ask is not None and call.ask.by < ask.by == call.by:
+            yield "a later by under an open hold"
+    if isinstance(ask, Settle) and ask.release and ask.by is not None and outcome.state == "open":
+        yield "a give-up too early to count"

@@ -1,0 +1,43 @@
+"""A wallet of the core and the auditor beside it, told the same messages: at every step they must say the same."""
+
+from __future__ import annotations
+
+from auditor import Auditor, differences
+
+from engine.core.messages import AnyAsk, Entry, Held
+from engine.core.tell import tell
+from engine.core.wallet import Wallet
+
+
+class Trial:
+    """Says every message to both, and holds one against the other."""
+
+    def __init__(self) -> None:
+        self.wallet = Wallet(name="main")
+        self.auditor = Auditor()
+        self.seq = 0
+
+    def say(self, ts: int, asks: list[AnyAsk] | None) -> Entry:
+        """One message. Raises AssertionError naming what was told or counted otherwise than predicted."""
+        self.seq += 1
+        expected = self.auditor.predict(self.seq, ts, asks)
+        told = tell(self.wallet, seq=self.seq, ts=ts, asks=asks)
+        assert not (wrong := differences(expected, told)), self._report(asks, wrong)
+        mine, theirs = self.auditor.meters(), self.wallet.meters()
+        wrong = [f"{key}: expected {mine.get(key)}, is {theirs.get(key)}" for key in sorted({*mine, *theirs}, key=repr)
+                 if mine.get(key) != theirs.get(key)]  # fmt: skip
+        assert not wrong, self._report(asks, wrong)
+        self.wallet.check()
+        self._within_limits(told)
+        return told
+
+    def _report(self, asks: list[AnyAsk] | None, wrong: list[str]) -> str:
+        return "\n".join([f"message {self.seq} at {self.auditor.at}", *map(repr, asks or []), *wrong])
+
+    def _within_limits(self, told: Entry) -> None:
+        """A first `held` never brings a meter over the limit that it names; a grant of zero may find it over."""
+        for outcome in told.out:
+            if isinstance(outcome, Held) and outcome.n == 0:
+                for budget, line in outcome.budgets.items():
+                    granted = outcome.amounts[self.auditor.unit_of[budget]]
+                    assert granted == 0 or line.remaining >= 0, (budget, outcome)

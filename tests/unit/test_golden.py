@@ -1,0 +1,395 @@
+"""The stored format, to the byte: what lies on a stream today must be read and written alike for ever.
+
+What stands here is never edited. A new field has a default and a new example; the old ones stay as they are.
+"""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import msgspec
+import pytest
+
+from engine.core.chain import GENESIS, link, open_sealed, seal
+from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
+from engine.core.messages import (
+    Adjust,
+    Adjusted,
+    Again,
+    Answer,
+    AnyAsk,
+    AnyOutcome,
+    ApplyPlan,
+    AskMessage,
+    Closed,
+    Conflict,
+    Cooling,
+    Done,
+    Dropped,
+    Entry,
+    Exhausted,
+    Forgotten,
+    Freeze,
+    Frost,
+    Frozen,
+    Held,
+    Hold,
+    Invalid,
+    Lapsed,
+    Late,
+    Left,
+    Line,
+    Observe,
+    Observed,
+    Option,
+    Planned,
+    Renew,
+    Reply,
+    Restore,
+    Revoke,
+    Revoked,
+    Settle,
+    Settled,
+    Stray,
+    Thaw,
+    Told,
+    Unknown,
+)
+from engine.core.plan import Budget, Plan, digest
+
+LINE = Line("2026-11-30", 0, 86_400, 1_000, 600)
+EACH = Line("2026-11-30", 0, 86_400, 80, -5, "alice")
+LEFT = Left(1_000, 700)
+DROPPED = Dropped("user", "2026-11-28", -5, "alice")
+PLAN = Plan(
+    budgets={
+        "user": Budget(
+            "jpy", 80, "month", "Asia/Tokyo", {"provider": "jev"}, "user", True, {"cohort=premium": 120}, "ours",
+            "amounts", "a note", "https://example.org",
+        )
+    },
+    units={"usd": 9, "jpy": 6},
+    ttl_s=60, ttl_s_min=2, ttl_s_max=90, on_lapse="release", remember_s=7, zone="Asia/Tokyo",
+)  # fmt: skip
+SHORT = BudgetStatus("jev", "usd", 9, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3)
+LONG = BudgetStatus(
+    "neurons", "neurons", 6, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3, "amounts", "cloudflare", "a note",
+    "https://example.org", 700, Figure("cloudflare", 4, 900), 1,
+)  # fmt: skip
+
+ASKS: list[AnyAsk] = [
+    Hold(
+        "k1/a",
+        [Option({"usd": 400, "neurons": 0}, {"usd": 100}, 1, "full"), Option({"usd": 50})],
+        5_000,
+        {"user": "alice"},
+        600,
+        "release",
+        "book",
+    ),
+    Hold("a", [Option({"usd": 400})], 5_000),
+    Settle("a", {"usd": 300}),
+    Settle("a", {"usd": 300, "neurons": 0}, final=False, estimated=True, held_at=900, labels={"user": "alice"}, id="s"),
+    Settle("a", release=True, by=5_000),
+    Renew("a", 1),
+    Renew("a", 2, 600, {"usd": 500}, "r"),
+    Observe("o", "neurons", "2026-11-30", 700, 900, "cloudflare"),
+    Observe("o", "neurons", "2026-11-30", 700, 900, "cloudflare", "alice"),
+    Adjust("j", "jev", "2026-11-30", -5, "invoice"),
+    Adjust("j", "jev", "2026-11-30", 5, "invoice", "ops", "alice", "a"),
+    Freeze("f", "all", "incident"),
+    Freeze("f", "user=alice", "incident", "ops", 9_000),
+    Thaw("t", "all"),
+    Thaw("t", "all", "over", "ops"),
+    Revoke("r", "key", "k1", "stolen"),
+    Revoke("r", "key", "k1", "stolen", "ops"),
+    Restore("u", "key", "k1"),
+    Restore("u", "key", "k1", "found", "ops"),
+    ApplyPlan("p", Plan(budgets={"jev": Budget("usd", 1_000)}, tzdata="2026.1"), ""),
+    ApplyPlan("p", PLAN, "d1", "ops"),
+]
+
+STORED_ASKS = """
+{"ask":"hold","id":"k1/a","options":[{"amounts":{"usd":400,"neurons":0},"least":{"usd":100},"grade":1,
+ "name":"full"},{"amounts":{"usd":50}}],"by":5000,"labels":{"user":"alice"},"ttl_s":600,"on_lapse":"release",
+ "price_book":"book"}
+
+{"ask":"hold","id":"a","options":[{"amounts":{"usd":400}}],"by":5000}
+
+{"ask":"settle","hold":"a","amounts":{"usd":300}}
+
+{"ask":"settle","hold":"a","amounts":{"usd":300,"neurons":0},"final":false,"estimated":true,"held_at":900,
+ "labels":{"user":"alice"},"id":"s"}
+
+{"ask":"settle","hold":"a","release":true,"by":5000}
+
+{"ask":"renew","hold":"a","n":1}
+
+{"ask":"renew","hold":"a","n":2,"ttl_s":600,"amounts":{"usd":500},"id":"r"}
+
+{"ask":"observe","id":"o","budget":"neurons","period":"2026-11-30","figure":700,"as_of":900,
+ "source":"cloudflare"}
+
+{"ask":"observe","id":"o","budget":"neurons","period":"2026-11-30","figure":700,"as_of":900,
+ "source":"cloudflare","each":"alice"}
+
+{"ask":"adjust","id":"j","budget":"jev","period":"2026-11-30","amount":-5,"reason":"invoice"}
+
+{"ask":"adjust","id":"j","budget":"jev","period":"2026-11-30","amount":5,"reason":"invoice","by_whom":"ops",
+ "each":"alice","hold":"a"}
+
+{"ask":"freeze","id":"f","scope":"all","reason":"incident"}
+
+{"ask":"freeze","id":"f","scope":"user=alice","reason":"incident","by_whom":"ops","until":9000}
+
+{"ask":"thaw","id":"t","scope":"all"}
+
+{"ask":"thaw","id":"t","scope":"all","reason":"over","by_whom":"ops"}
+
+{"ask":"revoke","id":"r","label":"key","value":"k1","reason":"stolen"}
+
+{"ask":"revoke","id":"r","label":"key","value":"k1","reason":"stolen","by_whom":"ops"}
+
+{"ask":"restore","id":"u","label":"key","value":"k1"}
+
+{"ask":"restore","id":"u","label":"key","value":"k1","reason":"found","by_whom":"ops"}
+
+{"ask":"plan","id":"p","plan":{"budgets":{"jev":{"unit":"usd","limit":1000,"per":"day","zone":"UTC","where":{},
+ "each":null,"required":false,"limit_for":{},"source":null,"public":"percent","note":"","link":""}},"rules":1,
+ "units":{"usd":9,"neurons":6,"tokens":0,"jpy":6,"requests":0},"ttl_s":600,"ttl_s_min":1,"ttl_s_max":86400,
+ "on_lapse":"charge","remember_s":172800,"zone":"UTC","tzdata":"2026.1"},"replaces":""}
+
+{"ask":"plan","id":"p","plan":{"budgets":{"user":{"unit":"jpy","limit":80,"per":"month","zone":"Asia/Tokyo",
+ "where":{"provider":"jev"},"each":"user","required":true,"limit_for":{"cohort=premium":120},"source":"ours",
+ "public":"amounts","note":"a note","link":"https://example.org"}},"rules":1,"units":{"usd":9,"jpy":6},
+ "ttl_s":60,"ttl_s_min":2,"ttl_s_max":90,"on_lapse":"release","remember_s":7,"zone":"Asia/Tokyo","tzdata":""},
+ "replaces":"d1","by_whom":"ops"}
+"""
+
+OUTCOMES: list[AnyOutcome] = [
+    Held("a", 0, {"usd": 400}, {"jev": LINE}, 1_000, 601_000),
+    Held("a", 1, {"usd": 400}, {"user": EACH}, 1_000, 601_000, 2, 3),
+    Exhausted("a", "busy", "jev", "usd", "2026-11-30", 1, 2, 3, 10, 4, 4, 86_400),
+    Exhausted("a", "never", "user", "jpy", "2026-11-30", 1, 2, 3, 10, 4, 4, 86_400, "alice"),
+    Frozen("a", "all", "incident"),
+    Frozen("a", "all", "incident", 9_000),
+    Cooling("a", "user", 9_000),
+    Revoked("a", "key", "k1", "stolen"),
+    Late("a", 5_000),
+    Closed("a", "settled", {"usd": 300}),
+    Again("a", 7),
+    Again("a", 7, "open", Late("a", 5_000)),
+    Conflict("a", "options"),
+    Conflict("a", "amounts", {"usd": 300}),
+    Invalid("a", "by", "too far ahead"),
+    Settled("a", "settled", {"usd": 300}),
+    Settled(
+        "a",
+        "corrected",
+        {"usd": 300, "jpy": 5},
+        {"usd": 100},
+        {"jev": LEFT},
+        {"user": EACH},
+        [DROPPED],
+        ["late", "overrun", "unheld", "unreported", "corrected", "estimated"],
+    ),
+    Stray("a", "stray", {"usd": 300}, 1_000),
+    Stray("a", "estimated", {"usd": 300}, 1_000, {"jev": LINE}, [DROPPED]),
+    Forgotten("a"),
+    Unknown("a"),
+    Observed("o", 0, LINE),
+    Adjusted("j", LINE),
+    Adjusted("j", None, DROPPED),
+    Planned("p", "d1"),
+    Planned("p", "d1", ["jev"]),
+    Done("f"),
+]
+
+STORED_OUTCOMES = """
+{"outcome":"held","id":"a","option":0,"amounts":{"usd":400},"budgets":{"jev":{"period":"2026-11-30","start":0,
+ "end":86400,"limit":1000,"remaining":600}},"at":1000,"expires_at":601000}
+
+{"outcome":"held","id":"a","option":1,"amounts":{"usd":400},"budgets":{"user":{"period":"2026-11-30","start":0,
+ "end":86400,"limit":80,"remaining":-5,"each":"alice"}},"at":1000,"expires_at":601000,"tier":2,"n":3}
+
+{"outcome":"exhausted","id":"a","why":"busy","budget":"jev","unit":"usd","period":"2026-11-30","settled":1,
+ "held":2,"extra":3,"limit":10,"remaining":4,"fits":4,"resets_at":86400}
+
+{"outcome":"exhausted","id":"a","why":"never","budget":"user","unit":"jpy","period":"2026-11-30","settled":1,
+ "held":2,"extra":3,"limit":10,"remaining":4,"fits":4,"resets_at":86400,"each":"alice"}
+
+{"outcome":"frozen","id":"a","scope":"all","reason":"incident"}
+
+{"outcome":"frozen","id":"a","scope":"all","reason":"incident","until":9000}
+
+{"outcome":"cooling","id":"a","label":"user","until":9000}
+
+{"outcome":"revoked","id":"a","label":"key","value":"k1","reason":"stolen"}
+
+{"outcome":"late","id":"a","by":5000}
+
+{"outcome":"closed","id":"a","state":"settled","charged":{"usd":300}}
+
+{"outcome":"again","id":"a","first":7}
+
+{"outcome":"again","id":"a","first":7,"state":"open","was":{"outcome":"late","id":"a","by":5000}}
+
+{"outcome":"conflict","id":"a","field":"options"}
+
+{"outcome":"conflict","id":"a","field":"amounts","charged":{"usd":300}}
+
+{"outcome":"invalid","id":"a","field":"by","why":"too far ahead"}
+
+{"outcome":"settled","id":"a","state":"settled","charged":{"usd":300}}
+
+{"outcome":"settled","id":"a","state":"corrected","charged":{"usd":300,"jpy":5},"released":{"usd":100},
+ "left":{"jev":{"limit":1000,"remaining":700}},"budgets":{"user":{"period":"2026-11-30","start":0,"end":86400,
+ "limit":80,"remaining":-5,"each":"alice"}},"dropped":[{"budget":"user","period":"2026-11-28","amount":-5,
+ "each":"alice"}],"flags":["late","overrun","unheld","unreported","corrected","estimated"]}
+
+{"outcome":"stray","id":"a","state":"stray","charged":{"usd":300},"at":1000}
+
+{"outcome":"stray","id":"a","state":"estimated","charged":{"usd":300},"at":1000,
+ "budgets":{"jev":{"period":"2026-11-30","start":0,"end":86400,"limit":1000,"remaining":600}},
+ "dropped":[{"budget":"user","period":"2026-11-28","amount":-5,"each":"alice"}]}
+
+{"outcome":"forgotten","id":"a"}
+
+{"outcome":"unknown","id":"a"}
+
+{"outcome":"observed","id":"o","raised_by":0,"line":{"period":"2026-11-30","start":0,"end":86400,"limit":1000,
+ "remaining":600}}
+
+{"outcome":"adjusted","id":"j","line":{"period":"2026-11-30","start":0,"end":86400,"limit":1000,
+ "remaining":600}}
+
+{"outcome":"adjusted","id":"j","dropped":{"budget":"user","period":"2026-11-28","amount":-5,"each":"alice"}}
+
+{"outcome":"planned","id":"p","digest":"d1"}
+
+{"outcome":"planned","id":"p","digest":"d1","restarts":["jev"]}
+
+{"outcome":"done","id":"f"}
+"""
+
+CARRIED: list[msgspec.Struct] = [
+    AskMessage(asks=[]),
+    AskMessage(sender="_INBOX.x", asks=[Renew("a", 1)]),
+    Lapsed("a", {"usd": 400}),
+    Entry(7, 1_000),
+    Entry(7, 1_000, [Lapsed("a", {"usd": 400})], [Done("f"), Late("a", 5_000)]),
+    Told(engine="e1", upto=7, n=1, told=[Entry(7, 1_000)]),
+    Answer("_INBOX.x", 7, 1_000, [Done("f")]),
+    Reply(8, "00ff", [Answer("_INBOX.x", 7, 1_000, [Done("f")])]),
+    Status("main", 8, 1_000, "", []),
+    Status(
+        "main", 8, 1_000, "d1", [SHORT, LONG], [Frost("all", "incident", 900), Frost("jev", "incident", 900, 9_000)], 2
+    ),
+    Life("a", "open", 7, 1_000, {"usd": 0}),
+    Life("a", "open", 7, 1_000, {"usd": 0}, {"usd": 400}, {"usd": 5}, 601_000, {"jev": "2026-11-30"}),
+    DayTotals("jev", "usd", 9, "2026-11-30", 0, 86_400, 8, 1_000),
+    DayTotals("jev", "usd", 9, "2026-11-30", 0, 86_400, 8, 1_000, 1, 2, 3, 4, 5, 6, 7, {"busy": 1}, 8, 9, 10),
+]
+
+STORED_CARRIED = """
+{"v":1,"from":"","asks":[]}
+
+{"v":1,"from":"_INBOX.x","asks":[{"ask":"renew","hold":"a","n":1}]}
+
+{"hold":"a","charged":{"usd":400}}
+
+{"seq":7,"at":1000}
+
+{"seq":7,"at":1000,"lapsed":[{"hold":"a","charged":{"usd":400}}],"out":[{"outcome":"done","id":"f"},
+ {"outcome":"late","id":"a","by":5000}]}
+
+{"v":1,"engine":"e1","upto":7,"n":1,"told":[{"seq":7,"at":1000}]}
+
+{"to":"_INBOX.x","seq":7,"at":1000,"out":[{"outcome":"done","id":"f"}]}
+
+{"told":8,"chain":"00ff","answers":[{"to":"_INBOX.x","seq":7,"at":1000,"out":[{"outcome":"done","id":"f"}]}]}
+
+{"wallet":"main","seq":8,"as_of":1000,"plan":"","budgets":[]}
+
+{"wallet":"main","seq":8,"as_of":1000,"plan":"d1","budgets":[{"name":"jev","unit":"usd","scale":9,"per":"day",
+ "zone":"UTC","period":"2026-11-30","start":0,"resets_at":86400,"limit":1000,"settled":1,"held":2,"extra":3},
+ {"name":"neurons","unit":"neurons","scale":6,"per":"day","zone":"UTC","period":"2026-11-30","start":0,
+ "resets_at":86400,"limit":1000,"settled":1,"held":2,"extra":3,"public":"amounts","source":"cloudflare",
+ "note":"a note","link":"https://example.org","first_exhausted_at":700,"observed":{"source":"cloudflare",
+ "figure":4,"as_of":900},"earlier_open":1}],"frozen":[{"scope":"all","reason":"incident","since":900},
+ {"scope":"jev","reason":"incident","since":900,"until":9000}],"open_holds":2}
+
+{"id":"a","state":"open","first":7,"at":1000,"charged":{"usd":0}}
+
+{"id":"a","state":"open","first":7,"at":1000,"charged":{"usd":0},"amounts":{"usd":400},"progress":{"usd":5},
+ "expires_at":601000,"periods":{"jev":"2026-11-30"}}
+
+{"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000}
+
+{"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000,
+ "settled":1,"held":2,"extra":3,"peak":4,"first_exhausted_at":5,"holds":6,"settles":7,"refused":{"busy":1},
+ "overruns":8,"strays":9,"lapsed":10}
+"""
+
+SEALED = (
+    b'{"v":1,"engine":"e1","upto":7,"n":1,"told":[{"seq":7,"at":1000,"out":[{"outcome":"done","id":"f"}]}],'
+    b'"chain":"64f67a522b12e32064b96089eb39a0141099be9305e999d5d49f64d6eecff217"}'
+)
+
+
+def examples(values: Sequence[msgspec.Struct], stored: str) -> list[tuple[msgspec.Struct, bytes]]:
+    """Each value with its bytes, wrapped for the eye: blank lines divide them, single line breaks are not stored."""
+    raws = ["".join(line.strip() for line in block.splitlines()).encode() for block in stored.strip().split("\n\n")]
+    return list(zip(values, raws, strict=True))
+
+
+EXAMPLES = examples(ASKS, STORED_ASKS) + examples(OUTCOMES, STORED_OUTCOMES) + examples(CARRIED, STORED_CARRIED)
+IDS = [f"{type(value).__name__} {number}" for number, (value, _) in enumerate(EXAMPLES)]
+
+
+@pytest.mark.parametrize(("value", "raw"), EXAMPLES, ids=IDS)
+def test_the_stored_bytes_are_these(value: msgspec.Struct, raw: bytes) -> None:
+    assert msgspec.json.encode(value) == raw
+
+
+@pytest.mark.parametrize(("value", "raw"), EXAMPLES, ids=IDS)
+def test_the_stored_bytes_are_read_as_this(value: msgspec.Struct, raw: bytes) -> None:
+    assert msgspec.json.decode(raw, type=_read_as(value)) == value
+
+
+@pytest.mark.parametrize(("value", "raw"), EXAMPLES, ids=IDS)
+def test_a_field_from_the_future_does_not_stop_the_past_from_being_read(value: msgspec.Struct, raw: bytes) -> None:
+    assert msgspec.json.decode(raw[:-1] + b',"from_the_future":{"x":[1]}}', type=_read_as(value)) == value
+
+
+def test_every_ask_and_every_outcome_has_an_example() -> None:
+    assert {type(value) for value in ASKS} == set(get_args(AnyAsk))
+    assert {type(value) for value in OUTCOMES} == set(get_args(AnyOutcome))
+
+
+def test_every_field_of_a_stored_message_is_in_an_example() -> None:
+    for kind in {type(value) for value, _ in EXAMPLES}:
+        written = b" ".join(raw for value, raw in EXAMPLES if type(value) is kind)
+        missing = [field for field in kind.__struct_encode_fields__ if f'"{field}":'.encode() not in written]
+        assert not missing, f"{kind.__name__} has no example with {missing}"
+
+
+def test_a_told_is_stored_with_its_chain_last() -> None:
+    told = Told(engine="e1", upto=7, n=1, told=[Entry(7, 1_000, [], [Done("f")])])
+    asked = msgspec.json.encode(AskMessage(asks=[Freeze("f", "all", "incident")]))
+    body = msgspec.json.encode(told)[:-1]
+    sealed = seal(body, link(GENESIS, [(7, 1_000, asked)], body))
+    assert sealed == SEALED
+    assert msgspec.json.decode(sealed, type=Told) == told
+    assert open_sealed(sealed)[0] == body
+
+
+def test_the_digest_of_a_plan_is_this() -> None:
+    assert digest(PLAN) == "23f33d5d574e75f1492a558783ad97f1"
+    assert digest(Plan(budgets={"jev": Budget("usd", 1_000)}, tzdata="2026.1")) == "26dbe75f89216a0437e7a4af20015e74"
+
+
+def _read_as(value: msgspec.Struct) -> object:
+    for union in (AnyAsk, AnyOutcome):
+        if type(value) in get_args(union):
+            return union
+    return type(value)

@@ -1,0 +1,153 @@
+"""What is remembered, how long, and that forgetting frees what it should."""
+
+import pytest
+from wallets import SECOND, TODAY, Books, budget, moment
+
+from engine.core import memory
+from engine.core.memory import Memory
+from engine.core.wallet import Refusal, SettleId
+
+# --- the memory itself ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("at", "found"), [(9, True), (10, False), (11, False)])
+def test_a_record_is_found_until_it_is_forgotten(at: int, found: bool) -> None:
+    remembered: Memory[SettleId] = Memory()
+    remembered.put("x", SettleId("a", forget_at=10))
+    assert (remembered.get("x", at) is not None) == found
+    assert (list(remembered.items(at)) != []) == found
+
+
+def test_a_later_record_stands_in_for_an_earlier_one_in_whatever_bucket() -> None:
+    remembered: Memory[SettleId] = Memory(bucket_s=1)
+    remembered.put("x", SettleId("a", forget_at=SECOND))
+    remembered.put("y", SettleId("b", forget_at=5 * SECOND))
+    remembered.put("x", SettleId("c", forget_at=9 * SECOND))
+    assert remembered.get("x", 0) == SettleId("c", forget_at=9 * SECOND)
+    assert [id for id, _ in remembered.items(0)] == ["y", "x"]
+
+
+def test_what_is_taken_out_is_gone() -> None:
+    remembered: Memory[SettleId] = Memory()
+    remembered.put("x", SettleId("a", forget_at=10))
+    remembered.pop("x")
+    remembered.pop("never there")
+    assert remembered.get("x", 0) is None
+
+
+def test_whole_buckets_are_let_go_once_all_in_them_is_forgotten() -> None:
+    remembered: Memory[SettleId] = Memory(bucket_s=1)
+    for second in range(5):
+        remembered.put(f"x{second}", SettleId("a", forget_at=second * SECOND))
+    remembered.let_go(2 * SECOND)
+    assert len(remembered._buckets) == 2
+    assert [id for id, _ in remembered.items(0)] == ["x3", "x4"]
+
+
+def test_a_full_bucket_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "BUCKET_IDS_MAX", 2)
+    remembered: Memory[SettleId] = Memory()
+    for n in range(5):
+        remembered.put(f"x{n}", SettleId("a", forget_at=10))
+    assert [len(bucket.records) for bucket in remembered._buckets] == [2, 2, 1]
+    assert remembered.get("x0", 0) is not None
+
+
+def test_buckets_do_not_decide_what_is_remembered() -> None:
+    one: Memory[SettleId] = Memory(bucket_s=1)
+    other: Memory[SettleId] = Memory(bucket_s=3600)
+    for n in (5, 1, 9, 3, 7):
+        for remembered in (one, other):
+            remembered.put(f"x{n}", SettleId("a", forget_at=n * SECOND))
+            remembered.let_go(4 * SECOND)
+    assert sorted(one.items(4 * SECOND)) == sorted(other.items(4 * SECOND))
+
+
+# --- what the wallet remembers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("tick", "told"), [(-1, "again: settled"), (0, "stray 0.30"), (1, "stray 0.30")])
+def test_a_closed_hold_is_remembered_for_the_time_in_the_plan(tick: int, told: str) -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").hold("a", "0.40")
+    books.settle("a", "0.30")
+    assert books.at("09:01", tick=tick).settle("a", "0.30") == told
+
+
+@pytest.mark.parametrize(("tick", "told"), [(-1, "corrected 0.30, 0.10 back (late, corrected)"), (0, "forgotten")])
+def test_a_lapse_can_be_corrected_until_it_is_forgotten(tick: int, told: str) -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").hold("a", "0.40", ttl_s=30)
+    books.at("09:00:30").tick()
+    assert books.at("09:01:30", tick=tick).settle("a", "0.30", held_at="09:00") == told
+
+
+def test_raising_a_provisional_amount_does_not_prolong_the_memory() -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").hold("a", "0.40")
+    books.estimate("a", "0.10")
+    books.at("09:00:59").estimate("a", "0.20")
+    assert books.at("09:01").estimate("a", "0.30") == "stray 0.30 for now"
+
+
+def test_a_correction_starts_the_memory_anew() -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").hold("a", "0.40")
+    books.estimate("a", "0.10")
+    books.at("09:00:59").settle("a", "0.20")
+    assert books.at("09:01:58").settle("a", "0.20") == "again: corrected"
+
+
+@pytest.mark.parametrize(("tick", "told"), [(-1, "again"), (0, "adjusted")])
+def test_what_an_operator_did_is_remembered_as_long(tick: int, told: str) -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").adjust("0.20", id="j")
+    assert books.at("09:01", tick=tick).adjust("0.20", id="j") == told
+
+
+def test_a_settle_id_is_bound_as_long_as_it_is_remembered() -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").settle("x", "0.10", id="s")
+    assert books.at("09:00:59").settle("y", "0.10", id="s") == "conflict: id"
+    assert books.at("09:01").settle("y", "0.10", id="s") == "stray 0.10"
+
+
+def test_an_open_hold_is_never_forgotten() -> None:
+    books = Books(remember_s=1)
+    books.at("09:00").hold("a", "0.40")
+    books.hold("a", "0.40", wait_s=600)
+    assert books.at("09:09").settle("a", "0.30") == "settled 0.30, 0.10 back"
+
+
+@pytest.mark.parametrize(("tick", "kept"), [(-1, True), (0, False)])
+def test_a_meter_is_dropped_when_its_day_is_over_and_its_memory_too(tick: int, kept: bool) -> None:
+    books = Books(remember_s=60)
+    books.at("09:00").hold("a", "0.40")
+    books.settle("a", "0.40")
+    books.at("2026-12-01 00:01", tick=tick).tick()
+    assert (("jev", None, TODAY) in books.wallet.meters()) == kept
+
+
+def test_a_meter_waits_for_its_last_hold() -> None:
+    books = Books(remember_s=60)
+    books.at("23:50").hold("a", "0.40", ttl_s=1200)
+    books.at("2026-12-01 00:05").settle("a", "0.40")
+    assert books.settled(day=TODAY) == "0.40"
+    books.tick()
+    assert ("jev", None, TODAY) not in books.wallet.meters()
+
+
+def test_the_total_of_all_time_is_never_dropped() -> None:
+    books = Books(ever=budget("1.00", per="total"), remember_s=60)
+    books.at("09:00").hold("a", "0.40")
+    books.settle("a", "0.40")
+    books.at("2027-12-01 00:01").tick()
+    assert books.settled("ever") == "0.40"
+
+
+def test_a_refusal_does_not_outlive_its_attempt() -> None:
+    books = Books()
+    books.at("09:00").hold("a", "9.00", by="09:00:05")
+    books.at("09:00:05", tick=1).tick()
+    found: Refusal | None = books.wallet.refused.get("a", moment("09:00:05", tick=1))
+    assert found is None

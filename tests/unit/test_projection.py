@@ -1,0 +1,353 @@
+"""The read models say what the meters say, keep every day's totals, and are the same however often they are folded."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from wallets import TODAY, Books, amount, budget, moment
+
+from engine.core.documents import DayTotals, Life, Status
+from engine.core.messages import Entry
+from engine.core.plan import Budget, LapsePolicy
+from engine.core.tell import read
+from projector.projection import Projection
+
+TOMORROW = "2026-12-01"
+
+
+class Shown(Books):
+    """A wallet whose every entry goes to a projection as well; after each the two are compared."""
+
+    def __init__(self, *, remember_s: int = 48 * 3600, on_lapse: LapsePolicy = "charge", **budgets: Budget) -> None:
+        self.projection = Projection("main")
+        self.raw: list[bytes] = []
+        super().__init__(remember_s=remember_s, on_lapse=on_lapse, **budgets)
+
+    def send_raw(self, raw: bytes) -> Entry:
+        entry = super().send_raw(raw)
+        self.raw.append(raw)
+        fold(self.projection, self.seq, raw, entry)
+        assert self.projection.wallet.dump() == self.wallet.dump()
+        self._compare()
+        return entry
+
+    def _compare(self) -> None:
+        """Every period that still has meters has totals that are their sums."""
+        sums: dict[tuple[str, str], tuple[int, int, int]] = {}
+        for meter in self.wallet.metering.values():
+            settled, held, extra = sums.get((meter.budget, meter.period), (0, 0, 0))
+            sums[meter.budget, meter.period] = settled + meter.settled, held + meter.held, extra + meter.extra
+        for (name, period), figures in sums.items():
+            totals = self.projection.totals[name, period]
+            assert (totals.settled, totals.held, totals.extra) == figures, (name, period)
+        for shown in self.status().budgets:
+            figures = self.wallet.meters().get((shown.name, None, shown.period), (0, 0, 0, 0))[:3]
+            assert (shown.settled, shown.held, shown.extra) == figures
+
+    def day(self, day: str = TODAY, *, budget: str = "jev") -> DayTotals:
+        return self.projection.totals[budget, day]
+
+    def status(self, at: str | None = None) -> Status:
+        return self.projection.status(moment(at) if at is not None else self.ts)
+
+    def life(self, id: str) -> Life:
+        life = self.projection.life(id)
+        assert life is not None, f"{id} is not known"
+        return life
+
+
+def fold(projection: Projection, seq: int, raw: bytes, entry: Entry) -> None:
+    message = read(raw)
+    stored = msgspec.json.decode(msgspec.json.encode(entry), type=Entry)
+    projection.fold(seq=seq, asks=message.asks if message is not None else None, entry=stored)
+
+
+def documents(projection: Projection) -> dict[tuple[str, str], bytes]:
+    return {key: msgspec.json.encode(totals) for key, totals in projection.totals.items()}
+
+
+def usd(written: str) -> int:
+    return amount(written)[1]
+
+
+# --- a day's totals ---------------------------------------------------------------------------------------------------
+
+
+def test_a_day_shows_what_was_held_and_settled_and_the_most_that_was_used() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.hold("b", "0.30")
+    assert (shown.day().held, shown.day().settled, shown.day().peak) == (usd("0.70"), 0, usd("0.70"))
+    shown.at("09:01").settle("a", "0.10")
+    shown.release("b")
+    day = shown.day()
+    assert (day.held, day.settled, day.peak) == (0, usd("0.10"), usd("0.70"))
+    assert (day.holds, day.settles, day.seq, day.limit) == (2, 2, shown.seq, usd("1.00"))
+    assert (day.start, day.end) == (moment("00:00"), moment(f"{TOMORROW} 00:00"))
+
+
+def test_asking_twice_is_counted_once() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40", by="09:10")
+    shown.hold("a", "0.40", by="09:10")
+    shown.settle("a", "0.10")
+    shown.settle("a", "0.10")
+    assert (shown.day().holds, shown.day().settles) == (1, 1)
+
+
+def test_c19_a_call_over_midnight_counts_to_the_day_of_its_hold() -> None:
+    shown = Shown()
+    shown.at("23:59:59").hold("a", "0.40")
+    shown.at(f"{TOMORROW} 00:00:03").hold("b", "0.20")
+    assert (shown.day().held, shown.day(TOMORROW).held) == (usd("0.40"), usd("0.20"))
+    shown.settle("a", "0.35")
+    assert (shown.day().settled, shown.day().held) == (usd("0.35"), 0)
+    assert (shown.day(TOMORROW).settled, shown.day(TOMORROW).held) == (0, usd("0.20"))
+
+
+def test_a_charge_to_a_day_whose_meter_is_gone_still_finds_its_day() -> None:
+    shown = Shown(remember_s=3600)
+    shown.at("09:00").hold("a", "0.40")
+    shown.settle("a", "0.10")
+    shown.at("2026-12-02 09:00").tick()
+    assert ("jev", None, TODAY) not in shown.wallet.meters()
+    shown.adjust("0.05", period=TODAY)
+    shown.adjust("-0.02", period=TODAY)
+    assert shown.day().settled == usd("0.13")
+
+
+def test_a_charge_to_a_day_that_never_had_a_meter_makes_its_day() -> None:
+    shown = Shown(remember_s=3600)
+    shown.at("2026-12-02 09:00").adjust("0.05", period=TODAY)
+    day = shown.day()
+    assert (day.settled, day.start, day.end) == (usd("0.05"), moment("00:00"), moment(f"{TOMORROW} 00:00"))
+
+
+def test_old_periods_are_kept_however_many_there_are() -> None:
+    shown = Shown(remember_s=60, minute=budget("1.00", per="minute"))
+    for minute in range(60):
+        shown.at(f"09:{minute:02}").hold(f"h{minute}", "0.10")
+        shown.settle(f"h{minute}", "0.05")
+        shown.projection.dirty.clear()  # written
+    shown.at("12:00").adjust("0.01", budget="minute", period="2026-11-30T09:00Z")
+    assert len(shown.projection.totals) == 60
+    assert {totals.settled for totals in shown.projection.totals.values()} == {usd("0.05"), usd("0.06")}
+
+
+def test_refusals_are_counted_by_why_and_the_first_exhaustion_is_kept() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.60")
+    shown.at("09:01").hold("b", "2.00")  # never
+    shown.at("09:02").hold("c", "0.50")  # busy
+    assert shown.day().first_exhausted_at is None
+    shown.settle("a", "0.60")
+    shown.at("09:03").hold("d", "0.50")  # spent
+    shown.at("09:04").hold("e", "0.50")
+    assert shown.day().refused == {"never": 1, "busy": 1, "spent": 2}
+    assert shown.day().first_exhausted_at == moment("09:03")
+    assert shown.status().budgets[0].first_exhausted_at == moment("09:03")
+
+
+def test_lapses_overruns_and_strays_are_counted() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.10", ttl_s=60)
+    shown.hold("b", "0.10")
+    shown.settle("b", "0.15")
+    shown.at("09:02").settle("nobody", "0.05")
+    day = shown.day()
+    assert (day.lapsed, day.overruns, day.strays) == (1, 1, 1)
+    assert day.settled == usd("0.30")
+
+
+def test_a_lapse_that_is_corrected_is_no_second_lapse() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40", ttl_s=60)
+    shown.at("09:02").settle("a", "0.10")
+    assert (shown.day().lapsed, shown.day().settled, shown.day().held) == (1, usd("0.10"), 0)
+
+
+def test_a_renewal_and_a_unit_nobody_held_reach_their_totals() -> None:
+    shown = Shown(jev=budget("1.00"), neurons=budget("1000 neurons"))
+    shown.at("09:00").hold("a", "0.10")
+    shown.renew("a", 1, "0.30")
+    assert shown.day().held == usd("0.30")
+    shown.settle("a", "0.10 + 300 neurons")
+    assert shown.day(budget="neurons").settled == amount("300 neurons")[1]
+    assert (shown.day().peak, shown.day().settled) == (usd("0.30"), usd("0.10"))
+
+
+def test_a_budget_for_each_user_has_one_total_of_all() -> None:
+    shown = Shown(user=budget("1.00", each="user"))
+    shown.at("09:00").hold("a", "0.40", user="ann")
+    shown.hold("b", "0.50", user="bob")
+    shown.settle("a", "0.10")
+    day = shown.day(budget="user")
+    assert (day.settled, day.held, day.holds) == (usd("0.10"), usd("0.50"), 2)
+    assert shown.status().budgets == [], "what single users spend is no public figure"
+
+
+def test_a_budget_that_starts_at_zero_again_keeps_what_the_day_has_cost() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.settle("a", "0.40")
+    shown.change(jev=budget("1.00", where={"provider": "jev"}))
+    shown.hold("b", "0.20", provider="jev")
+    assert (shown.day().settled, shown.day().held) == (usd("0.40"), usd("0.20"))
+    assert shown.status().budgets[0].settled == 0
+
+
+def test_the_gap_to_the_providers_figure_is_its_own_number() -> None:
+    shown = Shown(jev=budget("1.00", source="cloudflare"))
+    shown.at("09:00").hold("a", "0.10")
+    shown.settle("a", "0.10")
+    shown.at("09:05").observe("0.50")
+    assert (shown.day().settled, shown.day().extra, shown.day().peak) == (usd("0.10"), usd("0.40"), usd("0.50"))
+    observed = shown.status().budgets[0].observed
+    assert observed is not None
+    assert (observed.source, observed.figure, observed.as_of) == ("cloudflare", usd("0.50"), moment("09:05"))
+
+
+def test_a_changed_limit_is_shown_from_the_next_decision_on() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.10")
+    shown.change(jev=budget("2.00"))
+    assert shown.status().budgets[0].limit == usd("2.00")
+    shown.hold("b", "0.10")
+    assert shown.day().limit == usd("2.00")
+
+
+# --- the wallet at a glance -------------------------------------------------------------------------------------------
+
+
+def test_the_status_has_the_shared_budgets_in_the_periods_of_the_moment() -> None:
+    shown = Shown(jev=budget("1.00"), month=budget("9.00", per="month"), user=budget("1.00", each="user"))
+    shown.at("23:59").hold("a", "0.40", user="ann")
+    status = shown.status()
+    assert [(one.name, one.period, one.held) for one in status.budgets] == [
+        ("jev", TODAY, usd("0.40")),
+        ("month", "2026-11", usd("0.40")),
+    ]
+    assert (status.wallet, status.seq, status.open_holds) == ("main", shown.seq, 1)
+    assert (status.as_of, status.plan) == (shown.ts, shown.wallet.plan_digest)
+    later = shown.status(f"{TOMORROW} 00:00")
+    assert [(one.name, one.period, one.used, one.earlier_open) for one in later.budgets] == [
+        ("jev", TOMORROW, 0, 1),
+        ("month", "2026-12", 0, 1),
+    ]
+    assert later.budgets[0].resets_at == moment("2026-12-02 00:00")
+
+
+def test_the_status_never_looks_back_before_what_is_folded() -> None:
+    shown = Shown()
+    shown.at("12:00").hold("a", "0.40")
+    assert shown.status("09:00").as_of == moment("12:00")
+
+
+def test_a_freeze_is_shown_until_its_end() -> None:
+    shown = Shown()
+    shown.at("09:00").freeze("jev", until="10:00")
+    assert [frost.scope for frost in shown.status("09:59:59").frozen] == ["jev"]
+    assert shown.status("10:00").frozen == []
+
+
+def test_before_the_first_plan_there_is_nothing_to_show() -> None:
+    status = Projection("main").status(moment("09:00"))
+    assert (status.plan, status.budgets, status.seq) == ("", [], 0)
+
+
+# --- one call ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_known_open_and_closed_until_the_wallet_forgets_it() -> None:
+    shown = Shown(remember_s=3600)
+    held_in = shown.at("09:00").seq + 1
+    shown.hold("a", "0.40")
+    shown.progress("a", "0.10")
+    open_ = shown.life("a")
+    assert (open_.state, open_.first, open_.at) == ("open", held_in, moment("09:00"))
+    assert (open_.amounts, open_.progress, open_.charged) == (
+        {"usd": usd("0.40")},
+        {"usd": usd("0.10")},
+        {"usd": usd("0.10")},
+    )
+    assert (open_.expires_at, open_.periods) == (moment("09:10"), {"jev": TODAY})
+    shown.at("09:05").settle("a", "0.30")
+    assert (shown.life("a").state, shown.life("a").charged) == ("settled", {"usd": usd("0.30")})
+    shown.at("10:04:59").tick()
+    assert shown.life("a").state == "settled"
+    shown.at("10:05").tick()
+    assert shown.projection.life("a") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "charged"), [("lapsed", "0.40"), ("estimated", "0.20"), ("corrected", "0.10"), ("stray", "0.05")]
+)
+def test_every_way_a_call_can_end_is_known(state: str, charged: str) -> None:
+    shown = Shown()
+    shown.at("09:00")
+    if state != "stray":
+        shown.hold("a", "0.40")
+    match state:
+        case "lapsed":
+            shown.at("09:10").tick()
+        case "estimated":
+            shown.estimate("a", "0.20")
+        case "corrected":
+            shown.at("09:10").settle("a", "0.10")
+        case _:
+            shown.settle("a", "0.05")
+    assert (shown.life("a").state, shown.life("a").charged) == (state, {"usd": usd(charged)})
+
+
+def test_an_id_nobody_held_is_not_known() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "9.00")
+    assert shown.projection.life("a") is None
+    assert shown.projection.life("") is None
+
+
+def test_an_id_that_is_used_again_shows_its_newest_call() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40", by="09:01")
+    shown.release("a", by="09:01")
+    shown.at("09:02").hold("a", "0.20", by="09:03")
+    assert (shown.life("a").state, shown.life("a").amounts) == ("open", {"usd": usd("0.20")})
+
+
+# --- folding ----------------------------------------------------------------------------------------------------------
+
+
+def test_m18_folded_again_from_the_beginning_it_gives_the_same_documents() -> None:
+    shown = Shown(jev=budget("1.00"), user=budget("0.50", each="user"), minute=budget("1.00", per="minute"))
+    for number in range(40):
+        shown.at(f"{9 + number // 10:02}:{number % 10:02}").hold(f"h{number}", "0.07", user=f"u{number % 3}", ttl_s=90)
+        if number % 3:
+            shown.settle(f"h{number - 1}", "0.09", user="u9")
+        if number == 20:
+            shown.change(jev=budget("3.00"))
+    again = Projection("main")
+    for seq, (raw, entry) in enumerate(zip(shown.raw, shown.entries, strict=True), start=1):
+        fold(again, seq, raw, entry)
+        if seq % 7 == 0:
+            again.dirty.clear()  # written meanwhile
+    assert documents(again) == documents(shown.projection)
+    assert again.status(shown.ts) == shown.status()
+
+
+def test_what_has_changed_since_it_was_written_is_dirty_and_nothing_else() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.projection.dirty.clear()
+    shown.tick()
+    assert shown.projection.dirty == set()
+    shown.at(f"{TOMORROW} 09:00").hold("b", "0.40")
+    assert shown.projection.dirty == {("jev", TODAY), ("jev", TOMORROW)}, "the first lapsed, the second began"
+
+
+def test_a_message_that_cannot_be_read_changes_nothing_but_the_sequence() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    before = documents(shown.projection)
+    shown.send_raw(b"not an ask message")
+    assert documents(shown.projection) == before
+    assert shown.status().seq == shown.seq
