@@ -7,7 +7,8 @@
 
 A message is appended again under the same id when nobody acknowledged it; what an engine did not answer is asked again
 in a new message, since the stream would swallow the same one. Whoever stops waiting for a hold takes it back. A
-settlement goes on being tried after its caller has gone. Nothing here decides or interprets an outcome.
+settlement goes on being tried after its caller has gone, until it is on the stream. Nothing here decides or interprets
+an outcome.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ PATIENCE_S_MAX = 8.0
 SWEEP_S = 0.1
 RETRY_S = 0.05
 RETRY_S_MAX = 1.0
+NEVER = float("inf")
 STREAM_FULL = frozenset({10077, 10047, 10023})  # no room: waiting does not help a hold
 
 log = structlog.get_logger()
@@ -59,16 +61,16 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 class Block:
     """Asks of one caller that travel together and are answered together."""
 
-    __slots__ = ("again_at", "answers", "asks", "deadline", "encoded", "kept", "patience_s", "sent")
+    __slots__ = ("again_at", "answers", "asks", "deadline", "encoded", "kept", "patience_s", "sent", "stored")
 
     def __init__(self, asks: Sequence[AnyAsk], encoded: bytes, wait_s: float) -> None:
         self.asks = asks
         self.encoded = encoded
         self.deadline = time.monotonic() + wait_s
         self.kept = any(isinstance(ask, _KEPT) for ask in asks)
-        self.sent = False
+        self.sent = self.stored = False
         self.patience_s = PATIENCE_S
-        self.again_at = float("inf")  # nobody has acknowledged it yet
+        self.again_at = NEVER  # nobody has acknowledged it yet
         self.answers: asyncio.Future[list[Answered]] = asyncio.get_running_loop().create_future()
 
 
@@ -116,12 +118,13 @@ class Asker:
             self._sweep(time.monotonic())
 
     async def close(self, wait_s: float) -> None:
-        """Give what must not be lost this long to get out."""
-        kept = [block.answers for block in self._live if block.kept and not block.answers.done()]
+        """Give what must not be lost this long to get onto the stream, and its callers to hear of it."""
+        kept = [block for block in self._live if block.kept and not block.answers.done()]
         if kept:
-            _, unsent = await asyncio.wait(kept, timeout=wait_s)
-            if unsent:
-                log.error("settlements_unsent", count=len(unsent))
+            await asyncio.wait([block.answers for block in kept], timeout=wait_s)
+        unsent = sum(not block.stored and not block.answers.done() for block in kept)
+        if unsent:
+            log.error("settlements_unsent", count=unsent)
         for task in self._tasks:
             task.cancel()
         for block in self._live:
@@ -155,12 +158,12 @@ class Asker:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _give_up(self, block: Block) -> None:
-        """The caller has left. What it settled is tried on; what it wanted to hold is taken back."""
-        left: list[AnyAsk] = [ask for ask in block.asks if isinstance(ask, _KEPT)]
+        """The caller has left. What it settled is tried on until it is stored; what it wanted to hold is taken back."""
+        left: list[AnyAsk] = [] if block.stored else [ask for ask in block.asks if isinstance(ask, _KEPT)]
         if block.sent:
             left += [Settle(hold=ask.id, release=True, by=ask.by) for ask in block.asks if isinstance(ask, Hold)]
         if left:
-            self._enqueue(Block(left, encode(left), float("inf")))
+            self._enqueue(Block(left, encode(left), NEVER))
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -198,9 +201,14 @@ class Asker:
         self._unanswered[token] = message
         try:
             await self._append(kind, data, f"{self._instance}.{token}", message)
-        except (StreamRefused, NoAnswer) as error:
+        except StreamRefused as refused:
             self._unanswered.pop(token, None)
-            self._refuse(message, error)
+            self._refuse(message, refused)
+        else:
+            for block in message.wanted():
+                block.stored = True
+                if block.deadline == NEVER:
+                    block.answers.set_result([])  # it will be decided, and nobody waits to hear it
         finally:
             for block in message.blocks:
                 block.again_at = time.monotonic() + block.patience_s
@@ -211,9 +219,10 @@ class Asker:
         """Append one message, however long the stream needs, as long as somebody wants it.
 
         Tried again under the same name when nobody answered. A "duplicate" is a claim: if the message is not where the
-        stream says, it goes out under a new name. A full stream ends it, by `NoAnswer` if an earlier try may be there.
+        stream says, it goes out under a new name. A full stream ends it; an earlier try is not there then, since the
+        stream would have called this one its duplicate.
         """
-        delay_s, doubtful = RETRY_S, False
+        delay_s = RETRY_S
         while message.wanted():
             try:
                 appended = await self._journal.append(kind, data, wait_s=APPEND_WAIT_S, msg_id=name)
@@ -222,10 +231,8 @@ class Asker:
                 name += "+"
                 continue
             except NoAnswer:
-                doubtful = True
+                pass
             except StreamRefused as refused:
-                if refused.code in STREAM_FULL and doubtful:
-                    raise NoAnswer("the stream is full, and whether it took an earlier try is not known") from refused
                 if refused.code in STREAM_FULL:
                     raise
             await asyncio.sleep(delay_s)
@@ -240,7 +247,7 @@ class Asker:
                 del self._live[block]
                 block.answers.set_exception(NoAnswer("nobody answered in time"))
             elif now >= block.again_at:
-                block.again_at = float("inf")
+                block.again_at = NEVER
                 block.patience_s = min(2 * block.patience_s, PATIENCE_S_MAX)
                 self._enqueue(block)
         for token in [token for token, message in self._unanswered.items() if not message.wanted()]:
@@ -275,11 +282,11 @@ class Asker:
                 self._live.pop(block, None)
             start = end
 
-    def _refuse(self, message: Message, error: StreamRefused | NoAnswer) -> None:
+    def _refuse(self, message: Message, refused: StreamRefused) -> None:
         """Say so to those who wait, but for those whose asks must not be lost: they are asked again."""
         for block in message.wanted():
             if not block.kept:
-                block.answers.set_exception(error)
+                block.answers.set_exception(refused)
                 self._live.pop(block, None)
 
 

@@ -148,7 +148,7 @@ class Journal:
         self._answers: dict[str, asyncio.Future[Msg]] = {}
         self._counter = itertools.count(1)
         self._inbox = client.new_inbox()
-        self._complaint = ""
+        self._complaints: set[str] = set()
 
     @classmethod
     @asynccontextmanager
@@ -178,7 +178,7 @@ class Journal:
                 )
         except (TimeoutError, OSError, nats.errors.Error) as error:
             await client.close()
-            if "authorization violation" in journal._complaint.lower():
+            if any("authorization violation" in complaint.lower() for complaint in journal._complaints):
                 raise Misconfigured(f"the NATS server at {public_address(url)} refuses these credentials") from error
             raise NoAnswer(f"no NATS server answers at {public_address(url)} ({type(error).__name__})") from error
         try:
@@ -351,9 +351,9 @@ class Journal:
 
     async def _on_error(self, error: Exception) -> None:
         complaint = str(error) or type(error).__name__
-        if complaint != self._complaint:  # once, not with each of 20 tries a second
+        if complaint not in self._complaints:  # once, not with each of 20 tries a second
             log.warning("nats_error", error=type(error).__name__, why=complaint)
-        self._complaint = complaint
+        self._complaints.add(complaint)
 
     async def _on_disconnected(self) -> None:
         """No answer comes any more to what was asked over the lost connection: who waits may try again now."""
@@ -362,7 +362,7 @@ class Journal:
                 answer.set_exception(NoAnswer("the connection was lost before the answer"))
 
     async def _on_reconnected(self) -> None:
-        self._complaint = ""
+        self._complaints.clear()
         log.info("nats_reconnected")
         for listener in self.on_reconnect:
             listener()

@@ -67,6 +67,7 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
 
     message: bytes
     chain: bytes
+    n: int
 
 
 class Engine:
@@ -148,6 +149,22 @@ class Engine:
 
     async def _on_told(self, stored: Stored) -> None:
         """The next told is on record: compare it with what was decided here, then say it."""
+        proposal = self._proposal
+        if proposal is not None and stored.data == proposal.message:  # word for word: nothing left to compare
+            covered, linked, mine = [self._decided[index] for index in range(proposal.n)], proposal.chain, True
+        else:
+            covered, linked, mine = self._compared(stored)
+        for _ in covered:
+            self._decided.popleft()
+        reply = mine or self._proposal is not None
+        self.told_seq, self.chain, self._proposal = stored.seq, linked, None
+        self._mine = mine or self._patience_s == 0
+        self._quiet_since = time.monotonic()
+        self._moved.set()
+        if reply:
+            await self._reply(covered)
+
+    def _compared(self, stored: Stored) -> tuple[list[Decided], bytes, bool]:
         recorded = Recorded.read(stored)
         told = recorded.told
         covered = self._covered(told, stored)
@@ -155,16 +172,7 @@ class Engine:
         for decided, entry in zip(covered, told.told, strict=True):
             if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
                 raise Untrusted(f"message {decided.seq:,} was told otherwise than this engine decides ({stored.seq:,})")
-        for _ in covered:
-            self._decided.popleft()
-        mine = told.engine == self.instance
-        reply = mine or self._proposal is not None
-        self.told_seq, self.chain, self._proposal = stored.seq, recorded.chain, None
-        self._mine = mine or self._patience_s == 0
-        self._quiet_since = time.monotonic()
-        self._moved.set()
-        if reply:
-            await self._reply(covered)
+        return covered, recorded.chain, told.engine == self.instance
 
     def _covered(self, told: Told, stored: Stored) -> list[Decided]:
         covered = [self._decided[index] for index in range(min(told.n, len(self._decided)))]
@@ -241,7 +249,7 @@ class Engine:
         entries = b",".join([decided.encoded for decided in covered])
         body = _encoder.encode(head).removesuffix(b"[]}") + b"[" + entries + b"]"
         linked = chain.link(self.chain, ((d.seq, d.ts, d.raw) for d in covered), body)
-        return Proposal(chain.seal(body, linked), linked)
+        return Proposal(chain.seal(body, linked), linked, len(covered))
 
     async def _reply(self, covered: Sequence[Decided]) -> None:
         """Say what is on record, one message a client."""

@@ -157,7 +157,7 @@ MALFORMED: list[tuple[Any, str]] = [
 async def test_a_malformed_ask_is_refused_at_the_door_and_harms_nobody_else(
     nats_server: EmbeddedServer, wallet_name: str, ask: AnyAsk, place: str
 ) -> None:
-    async with serving(nats_server, wallet_name) as (purse, journal):
+    async with serving(nats_server, wallet_name) as (purse, journal), projector_on(nats_server.url, wallet_name):
         results = await asyncio.gather(
             purse.ask(hold("a", purse), wait_s=20),
             purse.ask(ask, wait_s=20),
@@ -236,8 +236,9 @@ async def asks_on(journal: Journal) -> int:
 
 
 async def test_m8_a_duplicate_that_is_not_there_goes_out_under_another_name(
-    nats_server: EmbeddedServer, wallet_name: str
+    nats_server: EmbeddedServer, wallet_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(asking, "PATIENCE_S", 60)  # asking again would hide it
     async with serving(nats_server, wallet_name) as (purse, journal):
         instance = purse._asker._instance
         taken = await journal.append("ask", b'{"asks":[]}', wait_s=20, msg_id=f"{instance}.1")
@@ -292,6 +293,7 @@ async def test_a_client_whose_connection_is_cut_again_and_again_loses_nothing_an
     nats_server: EmbeddedServer, wallet_name: str, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(asking, "APPEND_WAIT_S", 60)  # a cut is noticed, not waited out
     async with (
         wallet_on(nats_server.url, wallet_name) as journal,
         engine_on(nats_server.url, wallet_name),
@@ -384,6 +386,23 @@ async def test_a_caller_who_is_cancelled_leaves_nothing_held(nats_server: Embedd
             assert used(await told(journal)) == (0, 0)
 
 
+async def test_whenever_a_caller_is_cancelled_nothing_stays_held(nats_server: EmbeddedServer, wallet_name: str) -> None:
+    async with serving(nats_server, wallet_name) as (purse, journal):
+        loop = asyncio.get_running_loop()
+        asked = [asyncio.create_task(purse.hold({"usd": "0.01"}, wait_s=20)) for _ in range(80)]
+        for number, task in enumerate(asked):
+            loop.call_later(number * 0.0002, task.cancel)
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        heard = [outcome for outcome in ended if isinstance(outcome, Held)]
+        await asyncio.gather(*(purse.release(held.id) for held in heard))
+
+        async def nothing_held() -> bool:
+            return used(await told(journal)) == (0, 0)
+
+        await eventually(nothing_held)
+        assert len(heard) < 80
+
+
 async def two_messages(journal: Journal) -> bool:
     return await journal.last_seq() >= 2
 
@@ -435,6 +454,24 @@ async def test_a_client_that_closes_first_gets_its_settles_out(nats_server: Embe
             await asyncio.sleep(0)
         await asyncio.gather(*leaving)
         assert used(await told(journal)) == (5 * CENT // 10, 0)
+
+
+async def test_what_is_on_the_stream_is_not_sent_again_by_a_client_whose_callers_have_left(
+    nats_server: EmbeddedServer, wallet_name: str
+) -> None:
+    """However long no engine answers; and a client that has nothing else to do closes at once."""
+    async with wallet_on(nats_server.url, wallet_name) as journal:
+        async with Purse.connect(nats_server.url, wallet=wallet_name) as purse:
+            left = [purse.settle("h", {"usd": "0.001"}, wait_s=0.3), purse.hold({"usd": "0.01"}, id="i", wait_s=0.3)]
+            ended = await asyncio.gather(*left, return_exceptions=True)
+            assert [type(error) for error in ended] == [NoAnswer, NoAnswer]
+            began = time.monotonic()
+        assert time.monotonic() - began < asking.PATIENCE_S
+        async with engine_on(nats_server.url, wallet_name):
+            await eventually(lambda: nothing_untold(journal))
+        found = await told(journal)
+        assert used(found) == (CENT // 10, 0)
+        assert len(found.outcomes) == 4, "the plan, the settle, the hold and its give-up"
 
 
 # --- a stream without room --------------------------------------------------------------------------------------------

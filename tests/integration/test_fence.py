@@ -22,7 +22,7 @@ from integration.wire import acknowledgements, wire_to
 
 from engine import service
 from engine.client import Purse
-from engine.core.messages import AnyAsk, Entry, Exhausted, Held, Hold, Option, Settle
+from engine.core.messages import AnyAsk, AnyOutcome, Entry, Exhausted, Held, Hold, Option, Settle
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
 from engine.embedded import EmbeddedServer
@@ -168,10 +168,12 @@ async def test_two_engines_never_grant_more_than_the_limit(nats_server: Embedded
 async def test_an_engine_that_decides_by_other_rules_stops_instead_of_speaking(
     nats_server: EmbeddedServer, wallet_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def generous(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None) -> Entry:
+    def generous(
+        wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, heard: list[AnyOutcome]
+    ) -> Entry:
         """Settles everything at nothing."""
         free = [Settle(ask.hold, release=True) if isinstance(ask, Settle) else ask for ask in asks or ()]
-        return tell(wallet, seq=seq, ts=ts, asks=free)
+        return tell(wallet, seq=seq, ts=ts, asks=free, heard=heard)
 
     url = nats_server.url
     async with wallet_on(url, wallet_name) as journal, engine_on(url, wallet_name) as right:

@@ -11,6 +11,7 @@ import pytest
 from integration import rig
 from integration.rig import eventually, make_stream
 from integration.wire import Wire, acknowledgements, nothing
+from nats.aio.msg import Msg
 
 from engine.embedded import EmbeddedServer
 from engine.errors import Misconfigured, NoAnswer, StreamRefused
@@ -194,6 +195,22 @@ async def test_a_connection_that_the_server_ends_with_an_error_heals(
         wire.say(b"-ERR 'Authentication Expired'\r\n")
         await eventually(reconnected.is_set)
         assert (await journal.append("ask", b"{}", wait_s=rig.WITHIN_S)).seq == 1
+
+
+async def test_a_cancellation_that_comes_together_with_an_answer_is_not_swallowed(
+    nats_server: EmbeddedServer, wallet_name: str
+) -> None:
+    """A process that was told to end at that moment would run on."""
+    async with Journal.connect(nats_server.url, wallet=wallet_name) as journal:
+        await journal.ensure_stream()
+
+        async def cancel(_: Msg) -> None:
+            asking.cancel()
+
+        await journal.client.subscribe(f"{journal._inbox}.*", cb=cancel)
+        asking = asyncio.create_task(journal.last_seq())
+        with pytest.raises(asyncio.CancelledError):
+            await asking
 
 
 async def test_a_full_stream_refuses_and_forgets_nothing(nats_server: EmbeddedServer, wallet_name: str) -> None:

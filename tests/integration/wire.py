@@ -1,5 +1,7 @@
-"""A relay between a client and the real server: it can lose what the server says, or be cut. Knows the protocol's
-frames, so that what it lets through is always whole."""
+"""A relay between a client and the real server: it can lose or repeat what the server says, or be cut.
+
+It knows the protocol's frames, so that what it lets through is always whole.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-Lose: TypeAlias = Callable[[str, bytes], bool]
-"""Whether a message to the client, by subject and payload, is lost."""
+Which: TypeAlias = Callable[[str, bytes], bool]
+"""Picks messages to the client, by subject and payload."""
 
 
 class Wire:
@@ -21,7 +23,8 @@ class Wire:
         self._pumps: set[asyncio.Task[None]] = set()
         self._clients: set[asyncio.StreamWriter] = set()
         self._listener: asyncio.Server | None = None
-        self.lose: Lose = nothing
+        self.lose: Which = nothing
+        self.repeat: Which = nothing
         self.lost = 0
         self.cuts = 0
 
@@ -84,12 +87,14 @@ class Wire:
                 if self.lose(words[1].decode(), payload[headers:-2]):
                     self.lost += 1
                     continue
+                if self.repeat(words[1].decode(), payload[headers:-2]):
+                    writer.write(line + payload)
             writer.write(line + payload)
             await writer.drain()
 
 
 def nothing(_: str, __: bytes) -> bool:
-    """Lose nothing."""
+    """No message at all."""
     return False
 
 

@@ -1,0 +1,182 @@
+"""The pure core alone: how fast it decides, what it keeps, and whether either depends on how much it knows.
+
+Run by itself (`python -m bench.core`) it prints its figures as JSON; `python -m bench` runs it as a child, so that its
+millions of records do not weigh on the rest. Times are CPU times of this one process, so that neighbours matter less.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from bench.contender import COST, Call
+from bench.purse import PLAN, hold_of
+from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Held, Planned, Settle, Settled
+from engine.core.tell import read, tell
+from engine.core.wallet import ClosedRecord, Wallet
+
+ASKS = 100  # a message
+NS = 1_000_000_000
+NOON = 1_796_040_000 * NS  # 2026-11-30 12:00 UTC
+STEP_NS = 1_000_000  # between messages
+BY_NS = 30 * NS
+
+HOLDS = 200_000
+HOLDS_QUICK = 20_000
+WEIGHED = 20_000  # holds under tracemalloc, which makes everything four times slower
+FEW_IDS, MANY_IDS, MANY_IDS_QUICK = 1_000, 1_000_000, 100_000
+FEW_METERS, MANY_METERS, MANY_METERS_QUICK = 10, 100_000, 20_000
+ROUNDS = 60  # messages on either side of a comparison, in turn
+
+_encoder = msgspec.json.Encoder()
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One result. `at_most` is what is wanted; None: no more than the number itself."""
+
+    name: str
+    value: float
+    unit: str
+    at_most: float | None = None
+
+
+class Teller:
+    """A wallet with the plan of the benchmark, told message after message as an engine would be."""
+
+    def __init__(self) -> None:
+        self.wallet = Wallet("bench")
+        self.seq = 0
+        self.ts = NOON
+        self._number = itertools.count()
+        (planned,) = self.tell([ApplyPlan("bench", PLAN, "")])
+        assert isinstance(planned, Planned), planned
+
+    def tell(self, asks: list[AnyAsk]) -> list[object]:
+        self.seq += 1
+        self.ts += STEP_NS
+        return list(tell(self.wallet, seq=self.seq, ts=self.ts, asks=asks).out)
+
+    def tell_raw(self, raw: bytes) -> bytes:
+        """All that an engine computes for one message: read, decide, evolve, write the entry."""
+        self.seq += 1
+        self.ts += STEP_NS
+        message = read(raw)
+        assert message is not None
+        entry = tell(self.wallet, seq=self.seq, ts=self.ts, asks=message.asks)
+        assert all(isinstance(outcome, Held | Settled) for outcome in entry.out)
+        return _encoder.encode(entry)
+
+    def holds(self, *, users: int) -> list[AnyAsk]:
+        """A message of new holds, users in turn, read from bytes as an engine gets it."""
+        numbers = itertools.islice(self._number, ASKS)
+        return _read_back([hold_of(Call(f"h-{n:024d}", f"u{n % users:06d}"), self.ts + BY_NS) for n in numbers])
+
+
+def figures(*, quick: bool) -> Iterator[Figure]:
+    """One after the other, as they are measured."""
+    gc.disable()  # as the engine does
+    count = HOLDS_QUICK if quick else HOLDS
+    yield from _speeds(count)
+    yield from _weights()
+    yield _remembering(MANY_IDS_QUICK if quick else MANY_IDS)
+    yield _metering(MANY_METERS_QUICK if quick else MANY_METERS)
+
+
+def _speeds(count: int) -> Iterator[Figure]:
+    teller = Teller()
+    holds = [teller.holds(users=1_000) for _ in range(count // ASKS)]
+    settles = [_read_back([Settle(ask.id, {"usd": COST}) for ask in message]) for message in holds]
+    yield Figure("core, holds", count / _cpu_s(lambda: _tell_all(teller, holds, Held)), "1/s")
+    yield Figure("core, settles", count / _cpu_s(lambda: _tell_all(teller, settles, Settled)), "1/s")
+    teller = Teller()
+    raw = [_encoder.encode(AskMessage(asks=asks)) for message in zip(holds, settles, strict=True) for asks in message]
+    took_s = _cpu_s(lambda: [teller.tell_raw(one) for one in raw])
+    yield Figure("core, holds and settles, JSON in and out", 2 * count / took_s, "1/s")
+
+
+def _weights() -> Iterator[Figure]:
+    """Bytes a hold keeps alive while it is open, and after it was settled (its id is remembered)."""
+    open_, closed = Teller(), Teller()
+    _hold_and_settle(closed)  # meters and code are there before it counts
+    open_.tell(open_.holds(users=1_000))
+    tracemalloc.start()
+    try:
+        yield Figure("bytes an open hold", _weighed(lambda: open_.tell(open_.holds(users=1_000))), "bytes", 2_000)
+        yield Figure("bytes a remembered id", _weighed(lambda: _hold_and_settle(closed)), "bytes", 400)
+    finally:
+        tracemalloc.stop()
+
+
+def _weighed(one_message: Callable[[], object]) -> float:
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(WEIGHED // ASKS):
+        one_message()
+    gc.collect()
+    return (tracemalloc.get_traced_memory()[0] - before) / WEIGHED
+
+
+def _remembering(many: int) -> Figure:
+    """The same decisions, with few and with many ids remembered."""
+    few, full = Teller(), Teller()
+    for teller, count in ((few, FEW_IDS), (full, many)):
+        for number in range(count):  # straight into the memory: by holds and settles it would take a minute
+            record = ClosedRecord("settled", {"usd": COST}, 1, teller.ts + 3_600 * NS + number)
+            teller.wallet.closed.put(f"r-{number:024d}", record)
+    return Figure(f"a hold with {many:,} ids remembered / {FEW_IDS:,}", _compared(few, full, 1_000, 1_000), "x", 1.5)
+
+
+def _metering(many: int) -> Figure:
+    """The same decisions, spread over few and over many users' meters."""
+    few, full = Teller(), Teller()
+    for teller, users in ((few, FEW_METERS), (full, many)):
+        for _ in range(many // ASKS):  # as many open holds on either side
+            teller.tell(teller.holds(users=users))
+    return Figure(
+        f"a hold with {many:,} users' meters / {FEW_METERS}", _compared(few, full, FEW_METERS, many), "x", 1.5
+    )
+
+
+def _compared(few: Teller, full: Teller, few_users: int, full_users: int) -> float:
+    """The time of a message of holds on `full` over that on `few`: medians of messages told in turn."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(ROUNDS):
+        for teller, users, took in ((few, few_users, times[0]), (full, full_users, times[1])):
+            asks = teller.holds(users=users)
+            took.append(_cpu_s(lambda teller=teller, asks=asks: teller.tell(asks)))  # type: ignore[misc]
+    return statistics.median(times[1]) / statistics.median(times[0])
+
+
+def _hold_and_settle(teller: Teller) -> None:
+    holds = teller.holds(users=1_000)
+    teller.tell(holds)
+    teller.tell(_read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
+
+
+def _tell_all(teller: Teller, messages: list[list[AnyAsk]], wanted: type) -> None:
+    for message in messages:
+        out = teller.tell(message)
+        assert type(out[-1]) is wanted, out[-1]
+
+
+def _read_back(asks: list[AnyAsk]) -> list[AnyAsk]:
+    message = read(_encoder.encode(AskMessage(asks=asks)))
+    assert message is not None
+    return message.asks
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    for figure in figures(quick="--quick" in sys.argv):
+        print(msgspec.json.encode(figure).decode(), flush=True)

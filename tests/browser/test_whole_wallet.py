@@ -1,0 +1,39 @@
+"""The page over a real wallet: what a caller holds and settles is seen within a second."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from browser.window import CHROMIUM
+from playwright.async_api import Browser, expect
+from running_purse import RunningPurse, running_purse
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="`purse up` was written for Linux"),
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"there is no {CHROMIUM} to look through"),
+]
+
+
+def post(wallet: RunningPurse, path: str, body: dict[str, object]) -> int:
+    headers = {"Authorization": f"Bearer {wallet.key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{wallet.url}{path}", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return int(answer.status)
+
+
+async def test_the_meter_moves_within_a_second_of_a_hold_and_of_its_settle(browser: Browser, tmp_path: Path) -> None:
+    with running_purse(tmp_path / "data") as wallet:
+        page = await browser.new_page()
+        await page.goto(wallet.url)
+        jev = page.locator("[data-budget=jev]")
+        await expect(jev).to_contain_text("0 % used")
+        held = post(wallet, "/v1/holds", {"id": "x", "amounts": {"usd": "0.30"}, "labels": {"provider": "jev"}})
+        assert held == 201
+        await expect(jev).to_contain_text("30 % used", timeout=1_000)
+        assert post(wallet, "/v1/holds/x/settle", {"amounts": {"usd": "0.12"}}) == 200
+        await expect(jev).to_contain_text("12 % used", timeout=1_000)
+        await page.close()
