@@ -220,7 +220,8 @@ class Writer:
             case "spent":
                 fits = f"{amounts['fits']} {told.unit}" if told.fits else ""
                 detail = wording.used_up(budget, fits=fits, at=at, resets_at=told.resets_at)
-                return _refusal(self.refusal_status, "The budget is used up", detail, more)
+                title = "Not enough is left" if fits else "The budget is used up"
+                return _refusal(self.refusal_status, title, detail, more)
             case "tier":
                 detail = wording.only_cached(budget, at=at, resets_at=told.resets_at)
                 return _refusal(self.refusal_status, "Only cached answers are left", detail, more)

@@ -23,11 +23,14 @@ _KIND: dict[Per, str] = {
 
 
 def used_up(budget: Budget | None, *, fits: str, at: int, resets_at: int) -> str:
-    """`Today's shared budget is used up. It resets at 00:00 UTC (in 6 h 12 min).` `fits`: "" if nothing does."""
+    """`Today's shared budget is used up. It resets at 00:00 UTC (in 6 h 12 min).`
+
+    Where something still fits, it says so: `Today's shared budget has 0.46 usd left, not enough for this call.`
+    """
     whose = "budget" if budget is None or budget.each is not None else "shared budget"
     period = _OF_PERIOD[budget.per] if budget is not None else "The"
-    size = f" for a call of this size: at most {fits} would fit" if fits else ""
-    return f"{period} {whose} is used up{size}. {resets(resets_at, at=at, zone=budget.zone if budget else 'UTC')}"
+    state = f"has {fits} left, not enough for this call" if fits else "is used up"
+    return f"{period} {whose} {state}. {resets(resets_at, at=at, zone=budget.zone if budget else 'UTC')}"
 
 
 def busy(retry_s: int) -> str:

@@ -175,7 +175,7 @@ async def test_b13_a_refusal_names_the_largest_amount_that_would_have_fitted(des
     await desk.settle("a", "0.7")
     refused = await desk.hold("b", "0.5")
     assert (refused["why"], refused["fits"]) == ("spent", "0.3")
-    assert "at most 0.3 usd would fit" in refused["detail"]
+    assert "0.3 usd left, not enough for this call" in refused["detail"]
 
 
 @pytest.mark.parametrize("status", [402, 403, 429])

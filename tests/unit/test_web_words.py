@@ -42,7 +42,7 @@ def test_used_up_names_the_period_and_the_next_boundary_by_its_own_clock(
 
 def test_what_would_still_fit_is_said() -> None:
     said = wording.used_up(Budget("usd", 1), fits="0.3 usd", at=NOON, resets_at=NOON + HOUR)
-    assert said.startswith("Today's shared budget is used up for a call of this size: at most 0.3 usd would fit.")
+    assert said.startswith("Today's shared budget has 0.3 usd left, not enough for this call.")
 
 
 def test_a_budget_that_left_the_plan_can_still_refuse_a_renewal() -> None:
