@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -277,7 +277,7 @@ class Purse:
             return False
         return True
 
-    async def follow_status(self) -> AsyncIterator[Status]:
+    async def follow_status(self) -> AsyncGenerator[Status, None]:
         """Live statuses. Latest wins: a slow reader misses the ones between, never the newest."""
         newest: asyncio.Queue[Status] = asyncio.Queue(maxsize=1)
 

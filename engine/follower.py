@@ -9,7 +9,8 @@ in a test) and needs 19 s to notice a restarted server. So we keep the books our
 - flow control is answered when everything before it has been *processed*, so a slow reader slows the sender down;
 - a consumer that is silent past a few heartbeats, or lost with a restarted server, is replaced by a new one that starts
   at the next sequence, with a subject of its own so that stragglers of the old one cannot be mistaken for news;
-- a message that is not there, a stream that ends before what was seen: `Untrusted`. Going on would grant money twice.
+- a message that is not there, a stream that ends before what was seen or has another message in its place: `Untrusted`.
+  Going on would grant money twice.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Follower:
         self._journal = journal
         self._on_message = on_message
         self.last = after
+        self._newest: Stored | None = None
         self._generation = 0
         self._consumer = ""
         self._subscription: Subscription | None = None
@@ -114,6 +116,10 @@ class Follower:
         if last < self.last:
             lost = f"{last + 1:,} to {self.last:,}"
             raise Untrusted(f"the stream ends at sequence {last:,}, but {self.last:,} was seen: {lost} are lost")
+        if self._newest is not None and await self._journal.read(self.last) != self._newest:
+            raise Untrusted(
+                f"at sequence {self.last:,} lies another message than was seen there: the record was replaced"
+            )
 
     async def _create(self) -> None:
         self._generation += 1
@@ -188,8 +194,9 @@ class Follower:
         if seq != self.last + 1:
             await self._explain_jump(seq)
             return
-        await self._on_message(Stored(seq, timestamp, self._journal.kind(message.subject), message.data))
-        self.last = seq
+        stored = Stored(seq, timestamp, self._journal.kind(message.subject), message.data)
+        await self._on_message(stored)
+        self.last, self._newest = seq, stored
 
     async def _explain_jump(self, seq: int) -> None:
         """Not the next sequence. If the next one is still on the stream, only delivery failed: begin again there."""

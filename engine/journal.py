@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from nats.aio.msg import Msg
 from engine.errors import Misconfigured, NoAnswer, StreamRefused
 
 FORMAT = "1"
+WALLET = re.compile(r"[A-Za-z0-9_-]{1,32}")  # one token of a subject, and part of a stream's name
 DUPLICATE_WINDOW_S = 120
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 API_WAIT_S = 5.0
@@ -155,16 +157,19 @@ class Journal:
     async def connect(cls, url: str, *, wallet: str = "main", name: str = "purse") -> AsyncIterator[Journal]:
         """Connect for as long as the block runs. `url` may carry user and password; they are never logged.
 
-        Raises `NoAnswer` if no server answers, `Misconfigured` if none accepts the credentials. Later disconnections
-        heal by themselves; meanwhile appends fail at once instead of being buffered, since a buffered ask could be
-        delivered minutes after its caller left.
+        Raises `NoAnswer` if no server answers, `Misconfigured` if none accepts the credentials or these are no address
+        and no name. Later disconnections heal by themselves; meanwhile appends fail at once instead of being buffered,
+        since a buffered ask could be delivered minutes after its caller left.
         """
+        servers = servers_of(url)
+        if not WALLET.fullmatch(wallet):
+            raise Misconfigured(f"the wallet's name: expected {WALLET.pattern}")
         client = _Client()
         journal = cls(client, wallet)
         try:
             async with asyncio.timeout(CONNECT_WAIT_S):  # nats-py itself would go on for ever
                 await client.connect(
-                    servers=url.split(","),
+                    servers=servers,
                     name=name,
                     allow_reconnect=True,
                     max_reconnect_attempts=-1,
@@ -414,6 +419,22 @@ def _ns(time: str) -> int:
     whole, _, fraction = time.removesuffix("Z").partition(".")
     seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
     return seconds * 10**9 + int(fraction.ljust(9, "0"))
+
+
+def servers_of(url: str) -> list[str]:
+    """The addresses in `url`. Raises `Misconfigured`, which never repeats it: there may be a password in it."""
+    addresses = url.split(",")
+    for address in addresses:
+        try:
+            parts = urlsplit(address)
+            usable = parts.scheme in ("nats", "tls") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise Misconfigured(
+                "the NATS address: expected nats://user:password@host:port, several with commas between"
+            )
+    return addresses
 
 
 def public_address(url: str) -> str:

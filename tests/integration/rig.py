@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
@@ -47,12 +47,16 @@ Result = TypeVar("Result")
 Service = TypeVar("Service")
 
 
-async def eventually(condition: Callable[[], Awaitable[Result] | Result], *, within_s: float = WITHIN_S) -> Result:
+@overload
+async def eventually(condition: Callable[[], Awaitable[Result | None]], *, within_s: float = ...) -> Result: ...
+@overload
+async def eventually(condition: Callable[[], Result | None], *, within_s: float = ...) -> Result: ...
+async def eventually(condition: Callable[[], object], *, within_s: float = WITHIN_S) -> object:
     """The first truthy answer of `condition`, asked again and again. Fails the test after `within_s`."""
     deadline = time.monotonic() + within_s
     while True:
         answer = condition()
-        found = cast("Result", await answer if inspect.isawaitable(answer) else answer)
+        found: object = await answer if inspect.isawaitable(answer) else answer
         if found:
             return found
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {inspect.getsource(condition).strip()}"
@@ -224,7 +228,8 @@ def audit(record: Iterable[Stored], wallet: str) -> Audit:
     found = Audit(Wallet(wallet), {}, [], [], 0)
     waiting: list[Stored] = []
     previous = chain.GENESIS
-    for stored in record:
+    for seq, stored in enumerate(record, start=1):
+        assert stored.seq == seq, "every sequence, once and in order"
         if stored.kind != "told":
             waiting.append(stored)
             continue

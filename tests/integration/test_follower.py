@@ -21,7 +21,7 @@ from engine import follower
 from engine.embedded import EmbeddedServer
 from engine.errors import PurseError, Untrusted
 from engine.follower import place_of
-from engine.journal import Journal
+from engine.journal import Journal, Stored
 
 BATCH = 1_000  # messages the server stores in one atomic step
 
@@ -189,16 +189,20 @@ async def test_m4_a_message_that_is_lost_on_the_way_is_read_again(
         assert data_of(started.service) == [b"1", b"2", b"3", b"4"]
 
 
-async def test_m9_order_is_by_sequence_so_what_arrives_twice_counts_once(
+async def test_m9_order_is_by_sequence_never_by_arrival(
     nats_server: EmbeddedServer, wallet_name: str, wire: Wire
 ) -> None:
     async with reading(nats_server.url, wallet_name) as (_, journal), reader_on(wire.url, wallet_name) as started:
         wire.repeat = lambda subject, _: subject == journal.names.subject("ask")
-        for data in (b"1", b"2", b"3"):
+        for count, data in enumerate((b"1", b"2", b"3"), start=1):
             await append(journal, data)
-            await eventually(lambda wanted=data: wanted in data_of(started.service))
+            await heard(started, count)
         assert data_of(started.service) == [b"1", b"2", b"3"]
         assert not started.task.done()
+
+
+async def heard(started: Started[Reader], count: int) -> None:
+    await eventually(lambda: len(started.service.heard) >= count)
 
 
 @pytest.mark.parametrize(
@@ -265,6 +269,21 @@ async def test_m2_m3_a_stream_that_ends_below_what_was_seen_is_not_trusted(
         assert len(started.service.heard) == 4
 
 
+@pytest.mark.usefixtures("impatient")
+async def test_m2_a_stream_that_has_grown_as_long_again_is_not_trusted(
+    nats_server: EmbeddedServer, wallet_name: str
+) -> None:
+    """Sequences that were seen were handed out again before anybody looked."""
+    async with reading(nats_server.url, wallet_name, b"1", b"2") as (started, journal):
+        await remove_stream(journal)
+        await journal.ensure_stream()
+        await append(journal, b"1", b"2", b"3")
+        error = await started.end()
+        assert isinstance(error, Untrusted)
+        assert "at sequence 2 lies another message" in str(error)
+        assert data_of(started.service) == [b"1", b"2"]
+
+
 async def test_m2_a_message_that_is_gone_is_not_skipped(nats_server: EmbeddedServer, wallet_name: str) -> None:
     async with Journal.connect(nats_server.url, wallet=wallet_name) as journal:
         await make_stream(journal, deny_delete=False)
@@ -297,7 +316,7 @@ async def test_an_error_of_the_callback_ends_it_and_is_not_swallowed(
     """Not even one of the kinds that the follower itself would try again after: the message was half taken in."""
 
     class Clumsy(Reader):
-        async def _take(self, stored: rig.Stored) -> None:
+        async def _take(self, stored: Stored) -> None:
             await super()._take(stored)
             raise nats.errors.ConnectionClosedError
 

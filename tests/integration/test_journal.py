@@ -239,6 +239,34 @@ async def test_wrong_credentials_are_said_clearly_and_not_repeated(
     assert "127.0.0.1" in said
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost",
+        "http://u:secret@h:1",
+        "nats://",
+        "nats://u:secret@h:port",
+        "nats://u:secret@h:99999",
+        "nats://u:secret@[::1",
+        "nats://u:sec#ret@h:4222",
+        "nats://u:secret@h:4222,",
+    ],
+)
+async def test_an_address_that_is_none_is_said_and_not_repeated(url: str) -> None:
+    with pytest.raises(Misconfigured, match="expected nats://user:password@host:port") as refused:
+        async with Journal.connect(url):
+            pytest.fail("connected to nowhere")
+    assert "sec" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "x" * 33, "ä"])
+async def test_a_wallets_name_is_one_word(nats_server: EmbeddedServer, name: str) -> None:
+    with pytest.raises(Misconfigured, match="the wallet's name"):
+        async with Journal.connect(nats_server.url, wallet=name):
+            pytest.fail("connected")
+
+
 async def test_a_server_that_is_not_there_is_said_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.journal.CONNECT_WAIT_S", 0.5)
     with pytest.raises(NoAnswer, match=r"127\.0\.0\.1:1 "):

@@ -8,7 +8,7 @@ from wallets import TODAY, Books, amount, budget, moment
 
 from engine.core.documents import DayTotals, Life, Status
 from engine.core.messages import Entry
-from engine.core.plan import Budget, LapsePolicy
+from engine.core.plan import Budget, LapsePolicy, Plan
 from engine.core.tell import read
 from projector.projection import Projection
 
@@ -21,7 +21,8 @@ class Shown(Books):
     def __init__(self, *, remember_s: int = 48 * 3600, on_lapse: LapsePolicy = "charge", **budgets: Budget) -> None:
         self.projection = Projection("main")
         self.raw: list[bytes] = []
-        super().__init__(remember_s=remember_s, on_lapse=on_lapse, **budgets)
+        plan = Plan(budgets or {"jev": budget("1.00")}, remember_s=remember_s, on_lapse=on_lapse)
+        super().__init__(plan=plan)
 
     def send_raw(self, raw: bytes) -> Entry:
         entry = super().send_raw(raw)
