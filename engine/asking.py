@@ -7,8 +7,8 @@
 
 A message is appended again under the same id when nobody acknowledged it; what an engine did not answer is asked again
 in a new message, since the stream would swallow the same one. Whoever stops waiting for a hold takes it back. A
-settlement goes on being tried after its caller has gone, until it is on the stream. Nothing here decides or interprets
-an outcome.
+settlement goes on being tried after its caller has gone, until it is on the stream; while the stream does not take it,
+it lies in the spool as well. Nothing here decides or interprets an outcome.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ import msgspec
 import structlog
 from nats.aio.msg import Msg
 
+from engine.ask_bytes import ASKS_BYTES_MAX, decode, encode
 from engine.core import limits
 from engine.core.messages import ADMIN_ASKS, Answer, AnyAsk, AnyOutcome, Hold, Observe, Reply, Settle
-from engine.errors import BadAsk, NoAnswer, StreamRefused
+from engine.errors import BadAsk, NoAnswer, NotKept, PurseError, StreamRefused
 from engine.journal import Journal, Kind
+from engine.spool import Slip, Spool
 
 APPENDS_IN_FLIGHT_MAX = 3  # each is a disk flush; what comes meanwhile shares the next
-ASKS_WAITING_MAX = 65_536
+ASKS_WAITING_MAX = 65_536  # without an answer; past it holds are refused at once
+SETTLES_WAITING_MAX = 65_536  # settles and observes not on the stream; past it they are refused too
 APPEND_WAIT_S = 2.0
+SPOOL_AFTER_S = 1.0  # what the stream has not acknowledged by then goes to disk; at the first refusal, at once
 PATIENCE_S = 1.0  # until an unanswered ask is asked again; twice as long after each time
 PATIENCE_S_MAX = 8.0
 SWEEP_S = 0.1
@@ -43,8 +47,6 @@ log = structlog.get_logger()
 
 _KEPT = (Settle, Observe)  # money that is gone: tried on after the caller has left
 
-_encoder = msgspec.json.Encoder()
-_typed = msgspec.json.Decoder(list[AnyAsk])
 _replies = msgspec.json.Decoder(Reply)
 
 
@@ -59,19 +61,39 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Block:
-    """Asks of one caller that travel together and are answered together."""
+    """Asks of one caller that travel together and are answered together.
 
-    __slots__ = ("again_at", "answers", "asks", "deadline", "encoded", "kept", "patience_s", "sent", "stored")
+    `kept`: some of them must not be lost; `only_kept`: all. `gone`: the caller has left. `stored`: on the stream.
+    """
+
+    __slots__ = (
+        "again_at", "answers", "asks", "deadline", "encoded", "gone", "kept", "only_kept", "patience_s", "sent", "slip",
+        "spool_at", "stored",
+    )  # fmt: skip
 
     def __init__(self, asks: Sequence[AnyAsk], encoded: bytes, wait_s: float) -> None:
+        now = time.monotonic()
         self.asks = asks
         self.encoded = encoded
-        self.deadline = time.monotonic() + wait_s
+        self.deadline = now + wait_s
         self.kept = any(isinstance(ask, _KEPT) for ask in asks)
-        self.sent = self.stored = False
+        self.only_kept = self.kept and all(isinstance(ask, _KEPT) for ask in asks)
+        self.sent = self.stored = self.gone = False
         self.patience_s = PATIENCE_S
         self.again_at = NEVER  # nobody has acknowledged it yet
+        self.slip: Slip | None = None
+        self.spool_at = min(now + SPOOL_AFTER_S, self.deadline - SWEEP_S) if self.kept else NEVER
         self.answers: asyncio.Future[list[Answered]] = asyncio.get_running_loop().create_future()
+
+    def go_on_alone(self) -> None:
+        """Nobody waits to hear of it any more; it stays on its way."""
+        self.deadline = NEVER
+        self.answers = asyncio.get_running_loop().create_future()
+
+    @property
+    def safe(self) -> bool:
+        """What must not be lost is on the stream or on disk."""
+        return self.stored or (self.slip is not None and self.slip.state == "kept")
 
 
 class Message:
@@ -92,24 +114,28 @@ class Message:
 class Asker:
     """The asking half of one client. Runs inside `Purse`."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, spool: Spool | None = None) -> None:
         self.offset_ns = 0  # stream time minus this machine's clock
         self.receipt: tuple[int, str] = (0, "")
         self._journal = journal
+        self._spool = spool
         self._inbox = journal.client.new_inbox()
         self._instance = self._inbox.rsplit(".", 1)[-1]
         self._counter = itertools.count(1)
         self._waiting: dict[Kind, deque[Block]] = {"ask": deque(), "admin": deque()}
-        self._asks_waiting = 0
-        self._live: dict[Block, None] = {}
+        self._live: dict[Block, None] = {}  # without an answer
+        self._live_asks = self._live_kept = 0
         self._unanswered: dict[str, Message] = {}
         self._in_flight = 0
         self._flushing = False
+        self._closing = self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listen to the inbox; `run` must follow."""
+        """Listen to the inbox and take up what others left in the spool; `run` must follow."""
         await self._journal.client.subscribe(f"{self._inbox}.*", cb=self._on_reply)
+        for slip in self._spool.adopted if self._spool is not None else ():
+            self._adopt(slip)
 
     async def run(self) -> None:
         """Look after what waits, until cancelled."""
@@ -119,56 +145,153 @@ class Asker:
 
     async def close(self, wait_s: float) -> None:
         """Give what must not be lost this long to get onto the stream, and its callers to hear of it."""
-        kept = [block for block in self._live if block.kept and not block.answers.done()]
-        if kept:
-            await asyncio.wait([block.answers for block in kept], timeout=wait_s)
-        unsent = sum(not block.stored and not block.answers.done() for block in kept)
-        if unsent:
-            log.error("settlements_unsent", count=unsent)
+        self._closing = True
+        for block in [block for block in self._live if not block.only_kept]:
+            self._leave(block, NoAnswer("the client was closed"))
+        deadline = time.monotonic() + wait_s
+        while (waited := self._unsafe()) and time.monotonic() < deadline:
+            await asyncio.wait(waited, timeout=SWEEP_S)
+        self._closed = True
         for task in self._tasks:
             task.cancel()
-        for block in self._live:
-            if not block.answers.done():
-                block.answers.set_exception(NoAnswer("the client was closed"))
-                block.answers.exception()  # whoever still waits hears it; nobody need
+        await self._put_the_rest_away()
+
+    def _unsafe(self) -> list[asyncio.Future[list[Answered]]]:
+        """What closing has to wait for: what lies in the spool may go out at the next start as well."""
+        live = [block for block in self._live if not block.answers.done()]
+        return [block.answers for block in live if block.stored or not block.safe]
+
+    async def _put_the_rest_away(self) -> None:
+        rest = [block for block in self._live if not block.answers.done()]
+        for block in rest:
+            self._put_away(block)
+        if self._spool is not None:
+            await self._spool.flush()
+        unsent = [block for block in rest if not block.stored]
+        spooled = sum(len(block.asks) for block in unsent if block.safe)
+        lost = sum(len(block.asks) for block in unsent if not block.safe)
+        if spooled:
+            log.warning("settlements_spooled", count=spooled)
+        if lost:
+            log.error("settlements_unsent", count=lost)
+        for block in rest:
+            self._leave(block, NoAnswer("the client was closed", kept=block.safe))
 
     def now(self) -> int:
         """Estimated stream time, ns."""
         return time.time_ns() + self.offset_ns
 
     async def ask(self, asks: Sequence[AnyAsk], *, wait_s: float) -> list[Answered]:
-        """One outcome each, in order. Raises `BadAsk` before anything is sent, `StreamRefused`, `NoAnswer`."""
+        """One outcome each, in order.
+
+        Raises `BadAsk` before anything is sent, `StreamRefused`, `NoAnswer`, and `NotKept` for a settlement that only
+        its caller has.
+        """
         block = Block(asks, encode(asks), wait_s)
-        if self._asks_waiting + len(asks) > ASKS_WAITING_MAX and not block.kept:
-            raise StreamRefused("too many asks are waiting")
-        self._enqueue(block)
+        self._check_room(block)
+        self._begin(block)
         try:
             return await block.answers
-        except (asyncio.CancelledError, NoAnswer):
+        except asyncio.CancelledError:
             self._give_up(block)
             raise
+
+    def _check_room(self, block: Block) -> None:
+        """Refuse at once what could only wait in vain: nobody's memory or patience is without end."""
+        if self._closing:
+            raise NoAnswer("the client was closed")
+        if block.kept:
+            if self._live_kept + len(block.asks) > SETTLES_WAITING_MAX:
+                raise NotKept("too many settlements wait for the stream already: send it again")
+        elif self._live_asks + len(block.asks) > ASKS_WAITING_MAX:
+            raise StreamRefused("too many asks are waiting")
+
+    def _begin(self, block: Block) -> None:
+        self._live[block] = None
+        self._live_asks += len(block.asks)
+        self._live_kept += len(block.asks) if block.kept else 0
+        self._enqueue(block)
+
+    def _end(self, block: Block) -> None:
+        """Nothing is left to do for it."""
+        if block in self._live:
+            del self._live[block]
+            self._live_asks -= len(block.asks)
+            self._live_kept -= len(block.asks) if block.kept else 0
 
     def _enqueue(self, block: Block) -> None:
         kind: Kind = "admin" if any(isinstance(ask, ADMIN_ASKS) for ask in block.asks) else "ask"
         self._waiting[kind].append(block)
-        self._asks_waiting += len(block.asks)
-        self._live[block] = None
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
 
+    def _leave(self, block: Block, error: PurseError) -> None:
+        """The caller hears `error`, and waits no longer."""
+        answers = block.answers
+        self._give_up(block)
+        if not answers.done():
+            answers.set_exception(error)
+            answers.exception()  # whoever still waits hears it; nobody need
+
     def _give_up(self, block: Block) -> None:
         """The caller has left. What it settled is tried on until it is stored; what it wanted to hold is taken back."""
-        left: list[AnyAsk] = [] if block.stored else [ask for ask in block.asks if isinstance(ask, _KEPT)]
+        if block.gone:
+            return
+        block.gone = True
+        if block.only_kept and not block.stored:
+            block.go_on_alone()
+            return
+        self._end(block)
+        kept: list[AnyAsk] = [] if block.stored else [ask for ask in block.asks if isinstance(ask, _KEPT)]
+        if kept:
+            heir = Block(kept, encode(kept), NEVER)
+            heir.slip, block.slip = block.slip, None
+            self._begin(heir)
         if block.sent:
-            left += [Settle(hold=ask.id, release=True, by=ask.by) for ask in block.asks if isinstance(ask, Hold)]
-        if left:
-            self._enqueue(Block(left, encode(left), NEVER))
+            taken_back = [Settle(hold=ask.id, release=True, by=ask.by) for ask in block.asks if isinstance(ask, Hold)]
+            if taken_back:
+                self._begin(Block(taken_back, encode(taken_back), NEVER))
+
+    # --- the spool ----------------------------------------------------------------------------------------------------
+
+    def _put_away(self, block: Block) -> None:
+        """Begin to keep it on disk, unless it is there or on the stream; again where the disk refused a while ago."""
+        if self._spool is None or not block.kept or block.stored:
+            return
+        now = time.monotonic()
+        if block.slip is None or (block.slip.state == "failed" and now >= block.spool_at):
+            kept = [ask for ask in block.asks if isinstance(ask, _KEPT)]
+            block.slip = self._spool.keep(block.encoded if block.only_kept else encode(kept), len(kept))
+            block.spool_at = now + SPOOL_AFTER_S
+
+    def _adopt(self, slip: Slip) -> None:
+        """Send what a client that died had kept."""
+        try:
+            asks = decode(slip.asks)
+        except BadAsk as error:  # of another release: it stays on disk
+            log.error("spool_unreadable", why=str(error), count=slip.count)
+            return
+        block = Block(asks, slip.asks, NEVER)
+        block.slip = slip
+        self._begin(block)
+
+    def _on_stream(self, block: Block) -> None:
+        """It is safe for good."""
+        block.stored = True
+        if block.slip is not None and self._spool is not None:
+            self._spool.strike(block.slip)
+            block.slip = None
+        if block.deadline == NEVER:  # it will be decided, and nobody waits to hear it
+            block.answers.set_result([])
+            self._end(block)
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
         self._flushing = False
+        if self._closed:
+            return
         for kind, waiting in self._waiting.items():
             while waiting and self._in_flight < APPENDS_IN_FLIGHT_MAX:
                 blocks = self._take(waiting)
@@ -185,10 +308,9 @@ class Asker:
         while waiting:
             block = waiting[0]
             count, size = count + len(block.asks), size + len(block.encoded) + 1
-            if blocks and (count > limits.MESSAGE_ASKS_MAX or size > _BLOCKS_BYTES_MAX):
+            if blocks and (count > limits.MESSAGE_ASKS_MAX or size > ASKS_BYTES_MAX):
                 break
             waiting.popleft()
-            self._asks_waiting -= len(block.asks)
             if not block.answers.done():
                 block.sent = True
                 blocks.append(block)
@@ -206,9 +328,7 @@ class Asker:
             self._refuse(message, refused)
         else:
             for block in message.wanted():
-                block.stored = True
-                if block.deadline == NEVER:
-                    block.answers.set_result([])  # it will be decided, and nobody waits to hear it
+                self._on_stream(block)
         finally:
             for block in message.blocks:
                 block.again_at = time.monotonic() + block.patience_s
@@ -235,6 +355,8 @@ class Asker:
             except StreamRefused as refused:
                 if refused.code in STREAM_FULL:
                     raise
+            for block in message.wanted():
+                self._put_away(block)
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_S_MAX)
 
@@ -242,16 +364,26 @@ class Asker:
         """Once in a while: who has waited too long, and what should be asked again."""
         for block in list(self._live):
             if block.answers.done():
-                del self._live[block]
-            elif now >= block.deadline:
-                del self._live[block]
-                block.answers.set_exception(NoAnswer("nobody answered in time"))
+                self._end(block)
+                continue
+            if now >= block.spool_at:
+                self._put_away(block)
+            if now >= block.deadline:
+                self._time_out(block)
             elif now >= block.again_at:
                 block.again_at = NEVER
                 block.patience_s = min(2 * block.patience_s, PATIENCE_S_MAX)
                 self._enqueue(block)
         for token in [token for token, message in self._unanswered.items() if not message.wanted()]:
             del self._unanswered[token]
+
+    def _time_out(self, block: Block) -> None:
+        """Its caller has waited as long as it wanted; one that settled hears also whether it is safe."""
+        if not block.kept or block.safe or self._spool is None:
+            self._leave(block, NoAnswer("nobody answered in time", kept=block.kept and block.safe))
+        elif block.slip is not None and block.slip.state == "failed":
+            why = f"the stream did not take it in time, nor did the spool: {block.slip.why}; send it again"
+            self._leave(block, NotKept(why))
 
     # --- hearing ------------------------------------------------------------------------------------------------------
 
@@ -277,36 +409,19 @@ class Asker:
         start = 0
         for block in sent.blocks:
             end = start + len(block.asks)
-            if not block.answers.done():
-                block.answers.set_result([Answered(outcome, at, seq, told, chain) for outcome in out[start:end]])
-                self._live.pop(block, None)
+            answers = block.answers
+            if not answers.done():
+                self._on_stream(block)
+                self._end(block)
+                if not answers.done():
+                    answers.set_result([Answered(outcome, at, seq, told, chain) for outcome in out[start:end]])
             start = end
 
     def _refuse(self, message: Message, refused: StreamRefused) -> None:
         """Say so to those who wait, but for those whose asks must not be lost: they are asked again."""
         for block in message.wanted():
-            if not block.kept:
+            if block.kept:
+                self._put_away(block)
+            else:
                 block.answers.set_exception(refused)
-                self._live.pop(block, None)
-
-
-_BLOCKS_BYTES_MAX = limits.MESSAGE_BYTES_MAX - 512  # the rest is for what stands around the asks
-
-
-def encode(asks: Sequence[AnyAsk]) -> bytes:
-    """The asks as they will stand in a message, without the brackets around them. Raises `BadAsk`.
-
-    They are read back as the engine will read them, since one ask with a wrong type would make it refuse the whole
-    message, and with it the asks of everybody else who happens to travel along.
-    """
-    if not 1 <= len(asks) <= limits.MESSAGE_ASKS_MAX:
-        raise BadAsk("asks", f"expected 1 to {limits.MESSAGE_ASKS_MAX} asks")
-    try:
-        encoded = _encoder.encode(asks)
-        _typed.decode(encoded)
-    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
-        why, _, place = str(error).partition(" - at `")
-        raise BadAsk(place.removesuffix("`").removeprefix("$") or "asks", why) from error
-    if len(encoded) > _BLOCKS_BYTES_MAX:
-        raise BadAsk("asks", f"at most {_BLOCKS_BYTES_MAX:,} bytes together")
-    return encoded[1:-1]
+                self._end(block)

@@ -15,7 +15,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -49,6 +49,7 @@ from engine.core.messages import (
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
 from engine.journal import Journal
+from engine.spool import Spool
 
 __all__ = ["Answered", "Holding", "Purse"]
 
@@ -69,9 +70,10 @@ Document = TypeVar("Document")
 class Purse:
     """One client of one wallet. Made by `Purse.connect`; safe for any number of concurrent callers."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, spool: Spool | None = None) -> None:
         self.journal = journal
-        self._asker = Asker(journal)
+        self._asker = Asker(journal, spool)
+        self._spool = spool
         self._scales: dict[str, int] = dict(SCALES)
         self._plan: Plan | None = None
         self._plan_again_at = 0.0
@@ -79,12 +81,17 @@ class Purse:
     @classmethod
     @asynccontextmanager
     async def connect(cls, url: str, *, wallet: str = "main", data: Path | None = None) -> AsyncIterator[Purse]:
-        """Connect for as long as the block runs. `data` is where this client may keep what it could not send.
+        """Connect for as long as the block runs.
 
-        Raises `NoAnswer` if no server answers at `url`.
+        With `data`, what was settled or observed and cannot reach the stream is kept in a file under `data/spool` until
+        it can, by this client or by the next one there; without, it is tried on only as long as this client lives.
+        Raises `NoAnswer` if no server answers at `url`, `Misconfigured` if nothing can be kept in `data`.
         """
-        async with Journal.connect(url, wallet=wallet, name="purse-client") as journal:
-            purse = cls(journal)
+        async with (
+            Journal.connect(url, wallet=wallet, name="purse-client") as journal,
+            nullcontext() if data is None else Spool.opened(data / "spool" / wallet) as spool,
+        ):
+            purse = cls(journal, spool)
             await purse._asker.start()
             minding = asyncio.create_task(purse._asker.run())
             try:
@@ -124,6 +131,11 @@ class Purse:
     def now(self) -> int:
         """The stream's time as this client estimates it, ns."""
         return self._asker.now()
+
+    @property
+    def spool_depth(self) -> int:
+        """Settlements that are kept on disk because the stream did not take them yet."""
+        return self._spool.depth if self._spool is not None else 0
 
     @property
     def receipt(self) -> tuple[int, str]:

@@ -5,6 +5,7 @@
     |-- Refused         a refusal, where only an exception can carry it (`async with purse.holding(...)`)
     |-- NoAnswer        the world: nobody answered in time; whether it was decided is not known
     |-- StreamRefused   the world: the stream is full, not there, or will not take this
+    |   `-- NotKept     neither the stream nor the spool took a settlement: its caller must send it again
     |-- Misconfigured   the operator: settings of the stream, the plan or a process are not usable
     `-- Untrusted       the stream contradicts itself or what was seen before: stop, never decide (exit code 4)
 
@@ -37,7 +38,14 @@ class Refused(PurseError):
 
 
 class NoAnswer(PurseError):
-    """Nobody answered within the caller's patience."""
+    """Nobody answered within the caller's patience.
+
+    `kept`: what was settled or observed is on the stream or in the spool and will count; it need not be sent again.
+    """
+
+    def __init__(self, why: str, *, kept: bool = False) -> None:
+        super().__init__(why)
+        self.kept = kept
 
 
 class StreamRefused(PurseError):
@@ -46,6 +54,10 @@ class StreamRefused(PurseError):
     def __init__(self, why: str, *, code: int = 0) -> None:
         super().__init__(why)
         self.code = code
+
+
+class NotKept(StreamRefused):
+    """What was settled is neither on the stream nor in the spool. Only its caller has it: send it again."""
 
 
 class Misconfigured(PurseError):

@@ -49,6 +49,7 @@ class FakePurse:
         self.plan_reads = 0
         self.error: PurseError | None = None
         self.engine_ready = True
+        self.spool_depth = 0
         self.total: list[DayTotals] = []
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""What every handler works with: the purse, the settings, what is known of the plan, the live board. One a process."""
+"""What every handler works with: purse, settings, what is known of the plan, live board, crowd. One a process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from engine.core.messages import AnyAsk
 from web.answers import Answer, Writer
 from web.asks import Reader
 from web.auth import Caller
+from web.crowd import Crowd
 from web.known import Known, Terms
 from web.purse import Answered, Purse
 from web.settings import Settings
@@ -22,6 +23,7 @@ class Desk:
     settings: Settings
     known: Known
     board: Board
+    crowd: Crowd
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""
@@ -38,4 +40,4 @@ DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
 
 def open_desk(purse: Purse, settings: Settings) -> Desk:
     known = Known(purse)
-    return Desk(purse, settings, known, Board(purse, known))
+    return Desk(purse, settings, known, Board(purse, known), Crowd())

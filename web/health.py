@@ -32,10 +32,15 @@ async def _ready(request: web.Request, desk: Desk, _caller: Caller) -> web.Respo
         missing = ", ".join(name for name, well in checks.items() if not well)
         raise Problem(
             503, "not-ready", f"Not ready: {missing}.",
-            more={"ready": False, "checks": checks}, headers={"Retry-After": str(RETRY_WHEN_BACK_S)},
+            more={"ready": False, "checks": checks, **_spool(desk)}, headers={"Retry-After": str(RETRY_WHEN_BACK_S)},
         )  # fmt: skip
-    verbose = {"checks": checks} if "verbose" in request.query else {}
+    verbose = {"checks": checks, **_spool(desk)} if "verbose" in request.query else {}
     return json_response({"ready": True, **verbose})
+
+
+def _spool(desk: Desk) -> dict[str, int]:
+    """Settlements on this process's disk that the stream did not take yet: for a look, not a reason to be unready."""
+    return {"spool_depth": desk.purse.spool_depth}
 
 
 async def _check(purse: Purse) -> dict[str, bool]:

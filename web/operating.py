@@ -88,6 +88,7 @@ ROUTES = (
     Route(
         method="POST", path="/v1/observations", access="admin", takes=ObservationBody, tag="operating", keyed=True,
         handler=_asks(ObservationBody, lambda reader, body, id: reader.observe(body, id=id)),
+        queue="settle",
         summary="The provider's own figure for one period of one budget.",
         answers={200: "Observed; `raised_by` says by how much what counts as used rose.", **_ERRORS},
     ),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 from aiohttp import web
 
-from engine.errors import BadAsk, NoAnswer, PurseError, StreamRefused
+from engine.errors import BadAsk, NoAnswer, NotKept, PurseError, StreamRefused
 
 PROBLEM_JSON = "application/problem+json"
 NO_RETRY = {"x-should-retry": "false"}
@@ -85,12 +85,23 @@ def of_purse_error(error: PurseError) -> Problem:
     match error:
         case BadAsk():
             return bad_field(error.field, error.why)
+        case NoAnswer(kept=True):
+            return _spooled()
         case NoAnswer():
             return unavailable("no-answer", f"The wallet did not answer in time. {_FAIL_CLOSED}")
+        case NotKept():
+            return unavailable("not-kept", "Neither the wallet's stream nor the disk took this. Send it again.")
         case StreamRefused():
             return unavailable("stream-refused", f"The wallet's stream did not take this. {_FAIL_CLOSED}")
         case _:
             return unavailable("untrusted", "The wallet cannot be trusted now. An operator has to look at it.")
+
+
+def _spooled() -> Problem:
+    """Nobody answered, but what was settled is on the stream or on disk: it counts whether it is sent again or not."""
+    problem = unavailable("no-answer", "The wallet did not answer in time. What was settled is kept and will count.")
+    problem.body["spooled"] = True
+    return problem
 
 
 def of_http_error(error: web.HTTPException) -> Problem:

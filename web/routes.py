@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -10,6 +11,7 @@ import msgspec
 from aiohttp import web
 
 from web.auth import Access, Caller, authenticate
+from web.crowd import Queue
 from web.desk import DESK, Desk
 
 Handler: TypeAlias = Callable[[web.Request, Desk, Caller], Awaitable[web.StreamResponse]]
@@ -31,6 +33,8 @@ class Route:
     body_optional: bool = False
     keyed: bool = False
     """Whether `Idempotency-Key` is read."""
+    queue: Queue | None = None
+    """Among whom it is counted while many ask at once."""
 
 
 def register(app: web.Application, route: Route) -> None:
@@ -42,10 +46,11 @@ def register(app: web.Application, route: Route) -> None:
 
 
 def _serve(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    handler, access = route.handler, route.access
+    handler, access, queue = route.handler, route.access, route.queue
 
     async def serve(request: web.Request) -> web.StreamResponse:
         desk = request.app[DESK]
-        return await handler(request, desk, authenticate(request, access, desk.settings))
+        with desk.crowd.admitted(queue) if queue is not None else nullcontext():
+            return await handler(request, desk, authenticate(request, access, desk.settings))
 
     return serve

@@ -156,16 +156,19 @@ _REFUSED = {
     429: "Others hold what is left; try again after `Retry-After` seconds. Or slow down.",
     503: "Nobody can decide now. Nothing may be spent.",
 }
+_UNHEARD = "Nobody answers now. `spooled`: it is kept and will be recorded; where it is not true, send it again."
 _BAD = {400: _REFUSED[400], 401: _REFUSED[401]}
 
 ROUTES = (
     Route(
         method="POST", path="/v1/holds", access="spend", handler=_hold, takes=HoldBody, tag="spending", keyed=True,
+        queue="hold",
         summary="May I spend at most this? Only 201 (or 200, asked again) is permission to call.",
         answers={201: "Held.", 200: "Held before, under the same id: the same answer.", **_REFUSED},
     ),
     Route(
         method="POST", path="/v1/holds:batch", access="spend", handler=_batch, takes=BatchBody, tag="spending",
+        queue="settle",
         summary="Up to 1,024 asks in order, one outcome each. One that cannot be read refuses the whole batch unsent.",
         answers={200: "One outcome each, with its own `status`.", **_BAD, 413: "Too many.", 503: _REFUSED[503]},
     ),
@@ -177,17 +180,20 @@ ROUTES = (
     Route(
         method="POST", path="/v1/holds/{id}/settle", access="spend", handler=_settle, takes=SettleBody, keyed=True,
         tag="spending",
+        queue="settle",
         summary="The call cost this. Never refused, whatever it cost.",
-        answers={200: "Recorded.", **_BAD, 422: "Settled before at other amounts.", 503: _REFUSED[503]},
+        answers={200: "Recorded.", **_BAD, 422: "Settled before at other amounts.", 503: _UNHEARD},
     ),
     Route(
         method="POST", path="/v1/holds/{id}/release", access="spend", handler=_release, takes=ReleaseBody,
         body_optional=True, tag="spending",
+        queue="settle",
         summary="The call ended at what was reported so far, zero if nothing was.",
-        answers={200: "Given back.", **_BAD, 422: "Settled before at another amount.", 503: _REFUSED[503]},
+        answers={200: "Given back.", **_BAD, 422: "Settled before at another amount.", 503: _UNHEARD},
     ),
     Route(
         method="POST", path="/v1/holds/{id}/renew", access="spend", handler=_renew, takes=RenewBody, tag="spending",
+        queue="hold",
         summary="Hold on longer, maybe with a larger total.",
         answers={200: "Renewed.", **_REFUSED, 404: "Not known, or forgotten."},
     ),

@@ -300,5 +300,55 @@ async def test_settles_are_kept_although_their_caller_has_left(
         assert msgspec.json.decode(stored.data, type=dict[str, Any])["asks"][0]["ask"] == Settle.__struct_config__.tag
 
 
+# --- when the stream is away ------------------------------------------------------------------------------------------
+
+
+async def test_h1_h4_a_settle_that_was_spooled_outlives_the_server_and_the_web_process(
+    own_server: EmbeddedServer, wallet_name: str, tmp_path: Path
+) -> None:
+    async with api_on(own_server, wallet_name, tmp_path) as api:
+        assert (await api.hold("call-1", "0.25"))[0] == 201
+        own_server.kill()
+        await own_server.wait()
+        status, unheard = await api.settle("call-1", "0.2")
+        assert (status, unheard["type"], unheard["spooled"]) == (503, "/problems/no-answer", True)
+        assert unheard["detail"].endswith("What was settled is kept and will count.")
+        status, refused = await api.hold("call-2", "0.25", wait_s=0.2)
+        assert (status, "spooled" in refused) == (503, False)
+        assert (await api.get("/readyz?verbose"))[1]["spool_depth"] == 1
+        api.web.signal(signal.SIGKILL)
+        await api.web.wait()
+        await own_server.start()
+        async with web_on(api, tmp_path) as again:
+            await eventually(lambda: _settled(again, "0.2"))
+            assert (await again.get("/readyz?verbose"))[1]["spool_depth"] == 0
+            status, settled = await again.settle("call-1", "0.2")
+            assert (status, settled["outcome"], settled["charged"]) == (200, "again", {"usd": "0.2"})
+
+
+@asynccontextmanager
+async def web_on(api: Api, data: Path) -> AsyncIterator[Api]:
+    """Another web process on the same wallet and folder."""
+    environment = {
+        "PURSE_NATS_URL": api.nats, "PURSE_WALLET": api.wallet, "PURSE_DATA": str(data), "PURSE_PORT": "0",
+    }  # fmt: skip
+    async with process_of(["-m", "web"], **environment) as web:
+        url = (await web.until("web_listening"))["url"]
+        yield Api(url, api.wallet, api.nats, api.journal, web, api.session)
+
+
+async def test_viewers_who_never_read_hold_up_no_caller(api: Api) -> None:
+    host, port = api.url.removeprefix("http://").split(":")
+    stalled = [await asyncio.open_connection(host, int(port), limit=1) for _ in range(50)]
+    for _, writer in stalled:
+        writer.write(b"GET /v1/status/stream HTTP/1.1\r\nHost: purse\r\n\r\n")
+    for first in range(0, 100, 20):
+        answers = await asyncio.gather(*(api.hold(f"call-{n}", "0.01") for n in range(first, first + 20)))
+        assert [status for status, _ in answers] == [201] * 20
+    assert (await api.get("/v1/status"))[1]["budgets"][0]["remaining"] == "0"
+    for _, writer in stalled:
+        writer.close()
+
+
 async def _settled(api: Api, usd: str) -> bool:
     return bool((await api.get("/v1/status"))[1]["budgets"][0]["settled"] == usd)

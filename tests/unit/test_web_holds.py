@@ -13,7 +13,7 @@ from desk_client import DOLLAR, KEY, PLAN, Desk, open_desk
 from fake_purse import CHAIN, NS
 
 from engine.core.messages import Cooling, Late, Settle
-from engine.errors import NoAnswer, StreamRefused, Untrusted
+from engine.errors import NoAnswer, NotKept, StreamRefused, Untrusted
 
 
 @pytest_asyncio.fixture
@@ -255,6 +255,8 @@ def _answer_with(desk: Desk, monkeypatch: pytest.MonkeyPatch, outcome: Cooling |
     ("error", "kind"),
     [
         (NoAnswer("silence"), "no-answer"),
+        (NoAnswer("silence", kept=True), "no-answer"),
+        (NotKept("the disk is full"), "not-kept"),
         (StreamRefused("full", code=10077), "stream-refused"),
         (Untrusted("gap"), "untrusted"),
     ],

@@ -327,12 +327,14 @@ async def test_an_error_of_ours_is_a_500_without_its_text_and_is_logged(
 
 
 async def test_ready_only_when_engine_projector_and_plan_are_there(desk: Desk) -> None:
+    desk.purse.spool_depth = 3
     ready = await desk.get("/readyz?verbose", key=None)
     desk.purse.engine_ready = False
     unready = await desk.get("/readyz", key=None)
     assert (ready.status, ready.body) == (
-        200, {"ready": True, "checks": {"engine": True, "projector": True, "plan": True, "web": True}},
-    )  # fmt: skip
+        200,
+        {"ready": True, "checks": {"engine": True, "projector": True, "plan": True, "web": True}, "spool_depth": 3},
+    )
     assert (unready.status, unready["checks"]["engine"], unready["detail"]) == (503, False, "Not ready: engine.")
 
 

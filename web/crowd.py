@@ -1,0 +1,40 @@
+"""How many requests may be inside at once. Past it they are turned away at the door, before their body is read.
+
+Settles have a bound of their own, much larger, so that however many want to spend, those who have spent get in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+from web.problems import Problem, unavailable
+
+Queue: TypeAlias = Literal["hold", "settle"]
+
+INSIDE_MAX: dict[Queue, int] = {"hold": 4_096, "settle": 16_384}
+"""A hold inside costs about 10 KB and waits 5 s: more could not be answered in time anyway."""
+
+
+class Crowd:
+    """One web process's count of who is inside."""
+
+    def __init__(self) -> None:
+        self._inside: dict[Queue, int] = {"hold": 0, "settle": 0}
+
+    @contextmanager
+    def admitted(self, queue: Queue) -> Iterator[None]:
+        """Inside for the length of the block. Raises `Problem` 503 when there are too many."""
+        if self._inside[queue] >= INSIDE_MAX[queue]:
+            raise _too_many(queue)
+        self._inside[queue] += 1
+        try:
+            yield
+        finally:
+            self._inside[queue] -= 1
+
+
+def _too_many(queue: Queue) -> Problem:
+    what = "Nothing may be spent on it" if queue == "hold" else "Nothing was recorded"
+    return unavailable("overloaded", f"Too many are asking at this moment. {what}; ask again with the same id.")
