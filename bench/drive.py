@@ -78,11 +78,11 @@ async def drive(client: Client, shape: Shape, *, seconds: float, warm_up_s: floa
 
 
 async def _measure(client: Client, window: _Window, seconds: float) -> Sample:
-    began, service, own = time.perf_counter(), _cpu_s(client.pids), time.process_time()
+    began, service, own = time.perf_counter(), cpu_s(client.pids), time.process_time()
     window.open = True
     await asyncio.sleep(seconds)
     window.open, window.over = False, True
-    took_s, own_s, service_s = time.perf_counter() - began, time.process_time() - own, _cpu_s(client.pids) - service
+    took_s, own_s, service_s = time.perf_counter() - began, time.process_time() - own, cpu_s(client.pids) - service
     if not window.latencies:
         raise TimeoutError("not one answer while it was measured")
     latencies = sorted(window.latencies)
@@ -130,7 +130,7 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _cpu_s(pids: Sequence[int]) -> float:
+def cpu_s(pids: Sequence[int]) -> float:
     """CPU seconds these processes have used, all their threads; 0 where the system does not say."""
     return sum(_ticks(pid) for pid in pids) / os.sysconf("SC_CLK_TCK")
 

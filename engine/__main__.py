@@ -1,7 +1,8 @@
 """`python -m engine`: one engine process. Reads its settings from the environment and nothing else.
 
-PURSE_NATS_URL, PURSE_WALLET (main), PURSE_PATIENCE_MS (0: speak at once; a standby waits this long). Exit code 4: the
-stream cannot be trusted.
+PURSE_NATS_URL, PURSE_WALLET (main), PURSE_PATIENCE_MS (0: speak at once; a standby waits this long), PURSE_DATA (the
+folder for snapshots; without it every start reads the stream from its beginning). Exit code 4: the stream cannot be
+trusted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import secrets
+from pathlib import Path
 
 import structlog
 
@@ -16,6 +18,7 @@ from engine.errors import Misconfigured
 from engine.journal import Journal
 from engine.process import main
 from engine.service import Engine
+from engine.snapshots import Snapshots
 
 log = structlog.get_logger()
 
@@ -24,6 +27,8 @@ async def serve() -> None:
     url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
     wallet = os.environ.get("PURSE_WALLET", "main")
     patience_s = _milliseconds("PURSE_PATIENCE_MS") / 1000
+    data = os.environ.get("PURSE_DATA", "")
+    snapshots = Snapshots(Path(data), wallet) if data else None
     instance = f"e-{secrets.token_hex(6)}"
     async with Journal.connect(url, wallet=wallet, name="purse-engine") as journal:
         log.info("engine_starting", engine=instance, wallet=wallet)
@@ -31,7 +36,7 @@ async def serve() -> None:
         # (p99 at 1,024 callers was 49-383 ms with it, 6-28 ms without).
         gc.freeze()
         gc.disable()
-        await Engine(journal, instance=instance, patience_s=patience_s).run()
+        await Engine(journal, instance=instance, patience_s=patience_s, snapshots=snapshots).run()
 
 
 def _milliseconds(name: str) -> int:

@@ -8,6 +8,10 @@ While a told is in flight reading goes on, so the next told covers all that came
 Whichever told stands at the next place is the truth. If it says what this engine decided, fine, whoever wrote it;
 otherwise the engine stops: two engines with different rules must not both speak. Nothing is ever said that is not on
 the record.
+
+It starts from the newest good snapshot, if it has any, and goes on from there as if it had read all from the beginning.
+When one is due it decides nothing more until what it has decided is on record: only then is its state one that can be
+kept.
 """
 
 from __future__ import annotations
@@ -32,7 +36,9 @@ from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.journal import WRONG_LAST_SEQUENCE, Journal, Stored
+from engine.keeper import Keeper
 from engine.recorded import Recorded
+from engine.snapshots import Snapshot, Snapshots, prove
 from engine.stream_clock import StreamClock
 
 TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
@@ -71,9 +77,14 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Engine:
-    """One engine of one wallet. `patience_s` 0: speaks at once; else only when no told has appeared for that long."""
+    """One engine of one wallet. `patience_s` 0: speaks at once; else only when no told has appeared for that long.
 
-    def __init__(self, journal: Journal, *, instance: str, patience_s: float = 0.0) -> None:
+    Without `snapshots` it starts from the beginning and keeps none.
+    """
+
+    def __init__(
+        self, journal: Journal, *, instance: str, patience_s: float = 0.0, snapshots: Snapshots | None = None
+    ) -> None:
         self.wallet = Wallet(journal.names.wallet)
         self.instance = instance
         self.ready = asyncio.Event()
@@ -83,7 +94,9 @@ class Engine:
         self._patience_s = patience_s
         self._mine = patience_s == 0
         self._decided: deque[Decided] = deque()  # no bound: the told that shortens it comes behind what is read
+        self._unread: deque[Stored] = deque()  # ask messages that wait for a snapshot to be taken before them
         self._proposal: Proposal | None = None
+        self._keeper = Keeper(snapshots) if snapshots is not None else None
         self._work = asyncio.Event()
         self._moved = asyncio.Event()  # a told was seen
         self._replay_to = 0
@@ -97,7 +110,8 @@ class Engine:
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self._replayed()
-        follower = Follower(self._journal, after=0, on_message=self._on_message)
+        await self._restore()
+        follower = Follower(self._journal, after=self.wallet.upto, on_message=self._on_message)
         client, names = self._journal.client, self._journal.names
         asking = await client.subscribe(names.subject("ready"), cb=self._on_ready_asked)
         try:
@@ -105,9 +119,22 @@ class Engine:
                 tasks.create_task(follower.run())
                 tasks.create_task(self._speak())
                 tasks.create_task(self._tick())
+        except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
+            if self._keeper is not None and not self._decided:
+                self._keeper.keep_last(self._state())
+            raise
         finally:
             if client.is_connected:
                 await asking.unsubscribe()
+
+    async def _restore(self) -> None:
+        """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it."""
+        if self._keeper is None or (snapshot := self._keeper.snapshots.newest()) is None:
+            return
+        await prove(snapshot, self._journal)
+        self.wallet, self.told_seq, self.chain = snapshot.wallet, snapshot.told, snapshot.chain
+        self._keeper.restored(self.wallet)
+        log.info("restored", upto=self.wallet.upto, told=self.told_seq)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -115,7 +142,10 @@ class Engine:
         if stored.seq > self._replay_to:
             self._clock.hear(stored.ts)
         if stored.kind == "told":
-            await self._on_told(stored)
+            if stored.seq > self.told_seq:  # a snapshot knows the others
+                await self._on_told(stored)
+        elif self._unread or (self._decided and self._snapshot_due()):
+            self._unread.append(stored)
         else:
             self._on_asks(stored)
         if not self.ready.is_set() and stored.seq >= self._replay_to:
@@ -161,6 +191,9 @@ class Engine:
         self._mine = mine or self._patience_s == 0
         self._quiet_since = time.monotonic()
         self._moved.set()
+        if self._keeper is not None:
+            self._keeper.told()
+        self._keep_snapshot()
         if reply:
             await self._reply(covered)
 
@@ -175,10 +208,29 @@ class Engine:
         return covered, recorded.chain, told.engine == self.instance
 
     def _covered(self, told: Told, stored: Stored) -> list[Decided]:
+        while self._unread and self._unread[0].seq <= told.upto:  # another engine did not wait
+            self._on_asks(self._unread.popleft())
         covered = [self._decided[index] for index in range(min(told.n, len(self._decided)))]
         if len(covered) != told.n or len(told.told) != told.n or not covered or covered[-1].seq != told.upto:
             raise Untrusted(f"the told at sequence {stored.seq:,} does not cover the asks before it")
         return covered
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def _snapshot_due(self) -> bool:
+        return self._keeper is not None and self.ready.is_set() and self._keeper.due(self.wallet)
+
+    def _keep_snapshot(self) -> None:
+        """If all that was decided is on record: take the snapshot that is due, then decide what had to wait."""
+        if self._decided:
+            return
+        if self._keeper is not None and self._snapshot_due():
+            self._keeper.keep(self._state())
+        while self._unread:
+            self._on_asks(self._unread.popleft())
+
+    def _state(self) -> Snapshot:
+        return Snapshot(self.wallet, self.told_seq, self.chain)
 
     def _replayed(self) -> None:
         self.ready.set()
@@ -287,6 +339,7 @@ class Engine:
         await self.ready.wait()
         while True:
             await asyncio.sleep(TICK_S)
+            self._keep_snapshot()
             due = self.wallet.next_due()
             waiting = due is not None and self._clock.now() >= max(due, self.wallet.at) and not self._decided
             if not waiting or not (self._mine or time.monotonic() - self._quiet_since > self._patience_s + TICK_S):

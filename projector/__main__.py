@@ -1,14 +1,20 @@
-"""`python -m projector`: one projector process. Settings: PURSE_NATS_URL, PURSE_WALLET (main)."""
+"""`python -m projector`: one projector process.
+
+Settings: PURSE_NATS_URL, PURSE_WALLET (main), PURSE_DATA (the folder for snapshots; without it every start reads the
+stream from its beginning).
+"""
 
 from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 
 import structlog
 
 from engine.journal import Journal
 from engine.process import main
+from engine.snapshots import Snapshots
 from projector.service import Projector
 
 log = structlog.get_logger()
@@ -17,10 +23,12 @@ log = structlog.get_logger()
 async def serve() -> None:
     url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
     wallet = os.environ.get("PURSE_WALLET", "main")
+    data = os.environ.get("PURSE_DATA", "")
+    snapshots = Snapshots(Path(data), wallet, of="projector") if data else None
     async with Journal.connect(url, wallet=wallet, name="purse-projector") as journal:
         log.info("projector_starting", wallet=wallet)
         gc.freeze()
-        await Projector(journal).run()
+        await Projector(journal, snapshots=snapshots).run()
 
 
 if __name__ == "__main__":

@@ -27,8 +27,10 @@ from engine.core.messages import (
     Stray,
 )
 from engine.core.meter import Meter, MeterKey
+from engine.core.restore import NotRestoredError
 from engine.core.wallet import NS, Bound, HoldRecord, Wallet
 
+BESIDE_SCHEMA = 1  # of what a snapshot remembers beside the wallet: another shape needs another number
 SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
 
 TotalsKey = tuple[str, str]
@@ -46,6 +48,14 @@ class _Seen(msgspec.Struct, gc=False):
 class _Remembered(msgspec.Struct, frozen=True, gc=False):
     life: Life
     forget_at: int
+
+
+class _Beside(msgspec.Struct, frozen=True):
+    """What a snapshot remembers beside the wallet."""
+
+    schema: int
+    totals: list[DayTotals]
+    lives: list[dict[str, _Remembered]]
 
 
 class Projection:
@@ -121,6 +131,34 @@ class Projection:
         self._drop(outcome.dropped)
         periods_ = {name: line.period for name, line in outcome.budgets.items()}
         self._keep_life(Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_))
+
+    # --- keeping ------------------------------------------------------------------------------------------------------
+
+    def beside(self) -> bytes:
+        """All that is not the wallet's, for `restored`."""
+        beside = _Beside(BESIDE_SCHEMA, list(self.totals.values()), self._lives.dump(self.wallet.at))
+        return msgspec.json.encode(beside)
+
+    @classmethod
+    def restored(cls, wallet: Wallet, beside: bytes) -> Projection:
+        """The projection of this wallet with what stood beside it. Raises `NotRestoredError`.
+
+        Which documents were written is not known: all are dirty.
+        """
+        try:
+            kept = msgspec.json.decode(beside, type=_Beside)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise NotRestoredError(f"no totals stand beside the wallet: {error}") from error
+        if kept.schema != BESIDE_SCHEMA:
+            raise NotRestoredError(f"totals of schema {kept.schema}, this release reads schema {BESIDE_SCHEMA}")
+        projection = cls(wallet.name)
+        projection.wallet = wallet
+        projection.totals = {(totals.budget, totals.period): totals for totals in kept.totals}
+        projection.dirty = set(projection.totals)
+        projection._lives.load(kept.lives)
+        for key, meter in wallet.metering.items():  # after each told every meter's totals are up to date
+            projection._seen[key] = _Seen(meter.settled, meter.held, meter.extra)
+        return projection
 
     # --- totals -------------------------------------------------------------------------------------------------------
 

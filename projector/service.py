@@ -1,7 +1,8 @@
 """The projector: follows the stream, keeps the read models, answers who reads, pushes what changed.
 
 It may lag and it may be killed: the engine neither waits for it nor reads what it wrote. Started again it folds from
-the beginning and writes the same documents, since each carries the sequence it is folded up to.
+its newest good snapshot, or from the beginning, and writes the same documents, since each carries the sequence it is
+folded up to.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from engine.core.documents import DayTotals, Status
 from engine.core.messages import (
     AnyAsk,
 )
+from engine.core.restore import NotRestoredError
 from engine.core.tell import read
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.journal import Journal, Stored
+from engine.keeper import Keeper
 from engine.recorded import Recorded
+from engine.snapshots import Snapshot, Snapshots, prove
 from engine.stream_clock import StreamClock
 from projector.projection import Projection, TotalsKey
 
@@ -49,13 +53,15 @@ class _Untold(msgspec.Struct, frozen=True, gc=False):
 
 
 class Projector:
-    """One projector of one wallet."""
+    """One projector of one wallet. Without `snapshots` it starts from the beginning and keeps none."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, snapshots: Snapshots | None = None) -> None:
         self.projection = Projection(journal.names.wallet)
         self.caught_up = asyncio.Event()
         self._journal = journal
         self._chain = chain.GENESIS
+        self._told_seq = 0
+        self._keeper = Keeper(snapshots, lambda: self.projection.beside()) if snapshots is not None else None
         self._untold: deque[_Untold] = deque()
         self._replay_to = 0
         self._clock = StreamClock()
@@ -69,7 +75,8 @@ class Projector:
         if not self._replay_to:
             self.caught_up.set()
         bucket = await self._bucket()
-        follower = Follower(self._journal, after=0, on_message=self._on_message)
+        await self._restore()
+        follower = Follower(self._journal, after=self.projection.wallet.upto, on_message=self._on_message)
         answers: dict[str, Callable[[bytes], bytes]] = {
             "status": lambda _: _encoder.encode(self._status()),
             "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
@@ -80,10 +87,31 @@ class Projector:
         for word, answer in answers.items():
             subject = self._journal.names.subject(f"read.{word}")
             await self._journal.client.subscribe(subject, cb=self._answering(answer))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(follower.run())
-            tasks.create_task(self._push())
-            tasks.create_task(self._write(bucket))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(follower.run())
+                tasks.create_task(self._push())
+                tasks.create_task(self._write(bucket))
+        except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
+            if self._keeper is not None:
+                self._keeper.keep_last(self._state())
+            raise
+
+    async def _restore(self) -> None:
+        """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it."""
+        if self._keeper is None:
+            return
+        for snapshot in self._keeper.snapshots.good():
+            try:
+                self.projection = Projection.restored(snapshot.wallet, snapshot.beside)
+            except NotRestoredError as error:
+                log.warning("snapshot_skipped", told=snapshot.told, why=str(error))
+                continue
+            await prove(snapshot, self._journal)
+            self._chain, self._told_seq = snapshot.chain, snapshot.told
+            self._keeper.restored(snapshot.wallet)
+            log.info("restored", upto=snapshot.wallet.upto, told=snapshot.told)
+            return
 
     # --- folding ------------------------------------------------------------------------------------------------------
 
@@ -91,7 +119,9 @@ class Projector:
         if stored.seq > self._replay_to:
             self._clock.hear(stored.ts)
         if stored.kind == "told":
-            self._fold(Recorded.read(stored))
+            if stored.seq > self._told_seq:  # a snapshot knows the others
+                self._fold(Recorded.read(stored))
+                self._keep_snapshot()
         else:
             message = read(stored.data)
             asks = message.asks if message is not None else None
@@ -106,11 +136,22 @@ class Projector:
             raise Untrusted(f"the told at sequence {recorded.seq:,} does not cover the asks before it")
         covered = [self._untold.popleft() for _ in range(told.n)]
         recorded.verify(self._chain, ((u.seq, u.ts, u.raw) for u in covered))
-        self._chain = recorded.chain
+        self._chain, self._told_seq = recorded.chain, recorded.seq
         for untold, entry in zip(covered, told.told, strict=True):
             if entry.seq != untold.seq:
                 raise Untrusted(f"the told at sequence {recorded.seq:,} speaks of another message than {untold.seq:,}")
             self.projection.fold(seq=untold.seq, asks=untold.asks, entry=entry)
+
+    def _keep_snapshot(self) -> None:
+        """A projection is always that of the newest told."""
+        if self._keeper is None:
+            return
+        self._keeper.told()
+        if self.caught_up.is_set() and self._keeper.due(self.projection.wallet):
+            self._keeper.keep(self._state())
+
+    def _state(self) -> Snapshot:
+        return Snapshot(self.projection.wallet, self._told_seq, self._chain)
 
     # --- showing ------------------------------------------------------------------------------------------------------
 

@@ -348,9 +348,15 @@ def _planned(wallet: Wallet, ask: ApplyPlan, told: Planned) -> None:
         wallet.budget_units[name] = budget.unit
     wallet.scales |= ask.plan.units
     wallet.plan, wallet.plan_digest, wallet.plan_first = ask.plan, told.digest, wallet.upto
+    put_in_force(wallet)
+
+
+def put_in_force(wallet: Wallet) -> None:
+    """Make what derives from the plan: the rules by which holds find their budgets."""
+    assert wallet.plan is not None
     wallet.rules, wallet.named = {}, {}
-    wallet.has_required = any(budget.required for budget in ask.plan.budgets.values())
-    for name, budget in ask.plan.budgets.items():
+    wallet.has_required = any(budget.required for budget in wallet.plan.budgets.values())
+    for name, budget in wallet.plan.budgets.items():
         rule = Rule(name, budget, wallet.generations[name], tuple(budget.where.items()))
         wallet.rules.setdefault(budget.unit, []).append(rule)
         wallet.named[name] = rule

@@ -6,7 +6,7 @@ step. What is remembered does not depend on the buckets: a record past its `forg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 BUCKET_IDS_MAX = 250_000
@@ -74,6 +74,22 @@ class Memory(Generic[Record]):
                 if at < record.forget_at:
                     yield id, record
 
+    def dump(self, at: int) -> list[dict[str, Record]]:
+        """What is remembered at `at`, in an order and in portions that depend on nothing else."""
+        portions: list[dict[str, Record]] = []
+        first = 0
+        for id, record in sorted(self.items(at), key=_by_forgetting):
+            forget_at = record.forget_at
+            if not portions or len(portions[-1]) == BUCKET_IDS_MAX or forget_at - first >= self._bucket_ns:
+                portions.append({})
+                first = forget_at
+            portions[-1][id] = record
+        return portions
+
+    def load(self, portions: Iterable[dict[str, Record]]) -> None:
+        """Remember what was dumped and nothing else. The dicts are taken over as they are: copying costs seconds."""
+        self._buckets = [_bucket_of(records) for records in portions]
+
     def _bucket(self, forget_at: int) -> _Bucket[Record]:
         if self._buckets:
             newest = self._buckets[-1]
@@ -81,3 +97,14 @@ class Memory(Generic[Record]):
                 return newest
         self._buckets.append(_Bucket(forget_at))
         return self._buckets[-1]
+
+
+def _by_forgetting(item: tuple[str, Mortal]) -> tuple[int, str]:
+    return (item[1].forget_at, item[0])
+
+
+def _bucket_of(records: dict[str, Record]) -> _Bucket[Record]:
+    """A bucket of these, the first to be forgotten first."""
+    bucket = _Bucket[Record](next(iter(records.values())).forget_at)
+    bucket.records, bucket.last = records, next(reversed(records.values())).forget_at
+    return bucket

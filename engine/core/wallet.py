@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from engine.core import periods
-from engine.core.memory import Memory, Record
+from engine.core.memory import Memory
 from engine.core.messages import (
     Again,
     Amounts,
@@ -32,6 +32,7 @@ from engine.core.meter import Meter, MeterKey
 from engine.core.plan import Budget, Plan, limit_of
 
 NS = 1_000_000_000
+SCHEMA = 1  # of `Wallet.dump`: another shape of the state needs another number
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
@@ -102,7 +103,7 @@ class HoldRecord(msgspec.Struct, gc=False):
         return {unit: self.progress.get(unit, 0) for unit in self.units()}
 
 
-class ClosedRecord(msgspec.Struct, frozen=True, gc=False):
+class ClosedRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A hold that ended exactly. `ended_by`: by a give-up with that deadline, for nothing; the id may be used later."""
 
     state: HoldState
@@ -343,28 +344,36 @@ class Wallet:
                 assert closed.ended_by is not None, f"{id} is open although it is closed for good"
 
     def dump(self) -> bytes:
-        """The whole state in canonical bytes."""
+        """The whole state in canonical bytes; `core.restore` reads them.
+
+        What derives from it (rules, heaps) is left out. Maps that come from the stream keep the
+        order they have there, since a plan's order breaks ties.
+        """
+        meters = sorted(self.metering.values(), key=_meter_order)
+        places = {id(meter): place for place, meter in enumerate(meters)}
         state = {
+            "schema": SCHEMA,
             "name": self.name,
             "at": self.at,
             "upto": self.upto,
             "horizon": self.horizon,
             "plan": self.plan,
+            "plan_digest": self.plan_digest,
             "plan_first": self.plan_first,
             "scales": self.scales,
             "budget_units": self.budget_units,
             "generations": self.generations,
-            "meters": sorted(self.metering.values(), key=_meter_order),
-            "open": _dump_records(self.open),
-            "provisional": _dump_records(self.provisional),
-            "closed": _dump_memory(self.closed, self.at),
-            "refused": _dump_memory(self.refused, self.at),
-            "settle_ids": _dump_memory(self.settle_ids, self.at),
-            "heard": _dump_memory(self.heard, self.at),
+            "meters": meters,
+            "open": _dump_records(self.open, places),
+            "provisional": _dump_records(self.provisional, places),
+            "closed": self.closed.dump(self.at),
+            "refused": self.refused.dump(self.at),
+            "settle_ids": self.settle_ids.dump(self.at),
+            "heard": self.heard.dump(self.at),
             "frozen": self.frozen,
-            "revoked": sorted((*key, reason) for key, reason in self.revoked.items()),
+            "revoked": [(*key, reason) for key, reason in self.revoked.items()],
         }
-        return msgspec.json.encode(state, order="deterministic")
+        return msgspec.json.encode(state)
 
 
 def attempt(hold: Hold) -> str:
@@ -386,14 +395,11 @@ def _meter_order(meter: Meter) -> tuple[str, int, str, int]:
     return (meter.budget, meter.generation, meter.each or "", meter.start)
 
 
-def _dump_records(records: Mapping[str, HoldRecord]) -> list[dict[str, object]]:
-    return [_dump_record(records[id]) for id in sorted(records)]
+def _dump_records(records: Mapping[str, HoldRecord], places: Mapping[int, int]) -> list[dict[str, object]]:
+    return [_dump_record(records[id], places) for id in sorted(records)]
 
 
-def _dump_record(record: HoldRecord) -> dict[str, object]:
+def _dump_record(record: HoldRecord, places: Mapping[int, int]) -> dict[str, object]:
+    """A hold with its meters by their places among the dumped ones."""
     plain = {name: getattr(record, name) for name in record.__struct_fields__ if name != "bound"}
-    return {**plain, "bound": [(*bound.meter.key, bound.limit) for bound in record.bound]}
-
-
-def _dump_memory(memory: Memory[Record], at: int) -> list[tuple[str, Record]]:
-    return sorted(memory.items(at), key=lambda item: item[0])
+    return {**plain, "bound": [(places[id(bound.meter)], bound.limit) for bound in record.bound]}

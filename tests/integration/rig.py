@@ -31,6 +31,7 @@ from engine.follower import Follower
 from engine.journal import Journal, Kind, Stored, settings
 from engine.recorded import Recorded
 from engine.service import Engine
+from engine.snapshots import Snapshots
 from projector.service import Projector
 
 REPOSITORY = Path(__file__).parents[2]
@@ -103,11 +104,22 @@ async def running(
 
 @asynccontextmanager
 async def engine_on(
-    url: str, wallet: str, *, patience_s: float = 0.0, ready: bool = True, kind: type[Engine] = Engine
+    url: str,
+    wallet: str,
+    *,
+    patience_s: float = 0.0,
+    ready: bool = True,
+    kind: type[Engine] = Engine,
+    data: Path | None = None,
 ) -> AsyncIterator[Started[Engine]]:
-    """An engine with a connection of its own, beside the test; `ready` waits for the end of its replay."""
+    """An engine with a connection of its own, beside the test; `ready` waits for the end of its replay.
+
+    It keeps its snapshots under `data`, if given.
+    """
     async with Journal.connect(url, wallet=wallet, name="engine") as journal:
-        engine = kind(journal, instance=f"e-{secrets.token_hex(4)}", patience_s=patience_s)
+        snapshots = Snapshots(data, wallet) if data is not None else None
+        instance = f"e-{secrets.token_hex(4)}"
+        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=snapshots)
         async with running(engine, engine.run(), journal) as started:
             if ready:
                 await eventually(lambda: engine.ready.is_set() or started.task.done())
@@ -115,9 +127,11 @@ async def engine_on(
 
 
 @asynccontextmanager
-async def projector_on(url: str, wallet: str, *, ready: bool = True) -> AsyncIterator[Started[Projector]]:
+async def projector_on(
+    url: str, wallet: str, *, ready: bool = True, data: Path | None = None
+) -> AsyncIterator[Started[Projector]]:
     async with Journal.connect(url, wallet=wallet, name="projector") as journal:
-        projector = Projector(journal)
+        projector = Projector(journal, snapshots=Snapshots(data, wallet, of="projector") if data is not None else None)
         async with running(projector, projector.run(), journal) as started:
             if ready:
                 await eventually(lambda: projector.caught_up.is_set() or started.task.done())

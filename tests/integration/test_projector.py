@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -34,6 +35,7 @@ from engine.embedded import EmbeddedServer
 from engine.errors import NoAnswer, Untrusted
 from engine.journal import Journal
 from engine.service import Engine
+from engine.snapshots import Snapshots
 from projector.service import Projector, document_key
 
 PLAN = Plan(
@@ -286,6 +288,47 @@ async def test_two_projectors_do_no_harm(nats_server: EmbeddedServer, wallet_nam
         await eventually(lambda: second.service.projection.wallet.upto >= status.seq)
         await written(show)
         assert second.service.projection.totals == show.projector.projection.totals
+
+
+async def test_m17_started_from_a_snapshot_it_shows_what_it_shows_without_one(
+    nats_server: EmbeddedServer, wallet_name: str, tmp_path: Path
+) -> None:
+    async with showing(nats_server, wallet_name) as show:
+        async with projector_on(nats_server.url, wallet_name, data=tmp_path) as first:
+            await show.trade("a")
+            await follows(show, first)
+        async with projector_on(nats_server.url, wallet_name, data=tmp_path) as second:
+            heard = second.service.projection.wallet.upto
+            await show.trade("b")
+            await follows(show, second)
+            assert second.service.projection.totals == show.projector.projection.totals
+            ids = [f"{name}-{number}" for name in "ab" for number in (*range(6), "stray", "never")]
+            lives = [second.service.projection.life(id) for id in ids]
+            assert lives == [show.projector.projection.life(id) for id in ids]
+        assert heard
+        assert len(list((tmp_path / "snapshots" / wallet_name / "projector").iterdir())) >= 2
+
+
+async def follows(show: Show, started: Started[Projector]) -> None:
+    status = await show.caught_up()
+    await eventually(lambda: started.service.projection.wallet.upto >= status.seq)
+
+
+async def test_m13_a_snapshot_the_stream_contradicts_ends_it(
+    nats_server: EmbeddedServer, wallet_name: str, tmp_path: Path
+) -> None:
+    async with showing(nats_server, wallet_name) as show:
+        async with projector_on(nats_server.url, wallet_name, data=tmp_path) as first:
+            await show.trade("a")
+            await follows(show, first)
+        (newest,) = sorted((tmp_path / "snapshots" / wallet_name / "projector").iterdir())[-1:]
+        other = Snapshots(tmp_path, wallet_name, of="projector")
+        snapshot = other.newest()
+        assert snapshot is not None
+        newest.unlink()
+        other.write(msgspec.structs.replace(snapshot, chain=bytes(32)))
+        async with projector_on(nats_server.url, wallet_name, data=tmp_path, ready=False) as second:
+            assert "bears another chain" in str(await second.end())
 
 
 async def test_a_frozen_budget_is_shown_frozen_until_it_is_thawed(

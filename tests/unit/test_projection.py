@@ -9,6 +9,7 @@ from wallets import TODAY, Books, amount, budget, moment
 from engine.core.documents import DayTotals, Life, Status
 from engine.core.messages import Entry
 from engine.core.plan import Budget, LapsePolicy, Plan
+from engine.core.restore import NotRestoredError, load
 from engine.core.tell import read
 from projector.projection import Projection
 
@@ -16,7 +17,10 @@ TOMORROW = "2026-12-01"
 
 
 class Shown(Books):
-    """A wallet whose every entry goes to a projection as well; after each the two are compared."""
+    """A wallet whose every entry goes to a projection as well; after each the two are compared.
+
+    And to one that was put down and restored just before it: it must come to the same.
+    """
 
     def __init__(self, *, remember_s: int = 48 * 3600, on_lapse: LapsePolicy = "charge", **budgets: Budget) -> None:
         self.projection = Projection("main")
@@ -27,7 +31,10 @@ class Shown(Books):
     def send_raw(self, raw: bytes) -> Entry:
         entry = super().send_raw(raw)
         self.raw.append(raw)
+        restored = Projection.restored(load(self.projection.wallet.dump()), self.projection.beside())
+        fold(restored, self.seq, raw, entry)
         fold(self.projection, self.seq, raw, entry)
+        assert remembered(restored) == remembered(self.projection)
         assert self.projection.wallet.dump() == self.wallet.dump()
         self._compare()
         return entry
@@ -55,6 +62,20 @@ class Shown(Books):
         life = self.projection.life(id)
         assert life is not None, f"{id} is not known"
         return life
+
+
+def remembered(projection: Projection) -> dict[str, object]:
+    """All of it, but for which documents must be written, and what of dropped meters it has not let go yet."""
+    meters = projection.wallet.metering
+    known = {
+        "wallet": projection.wallet.dump(),
+        "totals": projection.totals,
+        "_seen": {key: projection._seen[key] for key, meter in meters.items() if meter.used or key in projection._seen},
+        "_lives": projection._lives.dump(projection.wallet.at),
+        "dirty": ...,
+    }
+    assert vars(projection).keys() == known.keys(), "what it remembers must be restored, and compared here"
+    return known
 
 
 def fold(projection: Projection, seq: int, raw: bytes, entry: Entry) -> None:
@@ -352,3 +373,20 @@ def test_a_message_that_cannot_be_read_changes_nothing_but_the_sequence() -> Non
     shown.send_raw(b"not an ask message")
     assert documents(shown.projection) == before
     assert shown.status().seq == shown.seq
+
+
+def test_totals_of_another_schema_are_not_restored() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    beside = shown.projection.beside()
+    for other, why in ((beside.replace(b'"schema":1', b'"schema":2'), "schema 2"), (b"", "no totals")):
+        with pytest.raises(NotRestoredError, match=why):
+            Projection.restored(load(shown.wallet.dump()), other)
+
+
+def test_after_a_restart_every_document_is_written_again() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.projection.dirty.clear()
+    restored = Projection.restored(load(shown.wallet.dump()), shown.projection.beside())
+    assert restored.dirty == {("jev", TODAY)}
