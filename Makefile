@@ -18,7 +18,7 @@ check: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 soak: .venv/dev
-	PURSE_SOAK=1 $(BIN)/pytest tests/property tests/simulation --timeout 0
+	PURSE_SOAK=1 $(BIN)/pytest $(if $(SEED),,tests/property) tests/simulation --timeout 0
 bench: .venv/dev
 	$(BIN)/python -m bench
 clean:

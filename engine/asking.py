@@ -18,6 +18,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -67,8 +68,8 @@ class Block:
     """
 
     __slots__ = (
-        "again_at", "answers", "asks", "deadline", "encoded", "gone", "kept", "only_kept", "patience_s", "sent", "slip",
-        "spool_at", "stored",
+        "again_at", "answers", "asks", "deadline", "doubtful", "encoded", "gone", "kept", "only_kept", "patience_s",
+        "sent", "slip", "spool_at", "stored",
     )  # fmt: skip
 
     def __init__(self, asks: Sequence[AnyAsk], encoded: bytes, wait_s: float) -> None:
@@ -79,6 +80,7 @@ class Block:
         self.kept = any(isinstance(ask, _KEPT) for ask in asks)
         self.only_kept = self.kept and all(isinstance(ask, _KEPT) for ask in asks)
         self.sent = self.stored = self.gone = False
+        self.doubtful = False  # an append of it was not acknowledged, and may be there all the same
         self.patience_s = PATIENCE_S
         self.again_at = NEVER  # nobody has acknowledged it yet
         self.slip: Slip | None = None
@@ -219,6 +221,13 @@ class Asker:
             self._live_asks -= len(block.asks)
             self._live_kept -= len(block.asks) if block.kept else 0
 
+    def keep(self, asks: Sequence[AnyAsk]) -> None:
+        """The caller has left before anything was sent: what it settled is sent, and tried on until it is stored."""
+        kept = [ask for ask in asks if isinstance(ask, _KEPT)]
+        if kept:
+            with suppress(BadAsk):
+                self._begin(Block(kept, encode(kept), NEVER))
+
     def _enqueue(self, block: Block) -> None:
         kind: Kind = "admin" if any(isinstance(ask, ADMIN_ASKS) for ask in block.asks) else "ask"
         self._waiting[kind].append(block)
@@ -351,7 +360,8 @@ class Asker:
                 name += "+"
                 continue
             except NoAnswer:
-                pass
+                for block in message.blocks:
+                    block.doubtful = True
             except StreamRefused as refused:
                 if refused.code in STREAM_FULL:
                     raise
@@ -418,10 +428,15 @@ class Asker:
             start = end
 
     def _refuse(self, message: Message, refused: StreamRefused) -> None:
-        """Say so to those who wait, but for those whose asks must not be lost: they are asked again."""
+        """Say so to those who wait, but for those whose asks must not be lost: they are asked again.
+
+        An earlier try may have been stored and its answer lost: what it held is taken back.
+        """
         for block in message.wanted():
             if block.kept:
                 self._put_away(block)
             else:
                 block.answers.set_exception(refused)
                 self._end(block)
+                if block.stored or block.doubtful:
+                    self._give_up(block)

@@ -108,7 +108,7 @@ class Purse:
         A hold whose `by` was wrong only because this machine's clock is off is asked once more.
         """
         deadline = time.monotonic() + wait_s
-        await self._check([ask])
+        await self._check_or_keep([ask])
         (answered,) = await self._asker.ask([ask], wait_s=wait_s)
         left_s = deadline - time.monotonic()
         if _by_was_off(answered.outcome) and isinstance(ask, Hold) and left_s > 0:
@@ -121,7 +121,7 @@ class Purse:
 
         Raises `BadAsk` for the first that must not reach the stream; nothing is sent then.
         """
-        await self._check(asks)
+        await self._check_or_keep(asks)
         return await self._asker.ask(asks, wait_s=wait_s)
 
     def by(self, wait_s: float) -> int:
@@ -321,6 +321,14 @@ class Purse:
 
     async def _request(self, word: str, payload: bytes, *, wait_s: float = READ_WAIT_S) -> bytes:
         return await self.journal.request(self.journal.names.subject(word), payload, wait_s=wait_s)
+
+    async def _check_or_keep(self, asks: Sequence[AnyAsk]) -> None:
+        """As `_check`; what a caller settles who leaves meanwhile is not lost."""
+        try:
+            await self._check(asks)
+        except asyncio.CancelledError:
+            self._asker.keep(asks)
+            raise
 
     async def _check(self, asks: Sequence[AnyAsk]) -> None:
         """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan."""

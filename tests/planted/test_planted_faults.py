@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from planted.crash_faults import CRASH_FAULTS
 from planted.faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ def copy_core(to: Path) -> Path:
     return to
 
 
-def run(copy: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+def run(copy: Path, tests: list[str], *, of: Path = UNIT, within_s: float = 60) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         "-B",
@@ -47,9 +48,9 @@ def run(copy: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
     ]
     alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     alone.pop("PYTHONPATH", None)
-    tests = [str(UNIT / test) for test in tests]
+    tests = [str(of / test) for test in tests]
     return subprocess.run(
-        [*command, *tests], cwd=copy, env=alone, capture_output=True, text=True, timeout=60, check=False
+        [*command, *tests], cwd=copy, env=alone, capture_output=True, text=True, timeout=within_s, check=False
     )
 
 
@@ -79,4 +80,4 @@ def test_every_fault_has_one_place_in_the_core_and_a_test_that_is_there(fault: F
 def test_the_page_on_testing_lists_every_fault_with_its_test() -> None:
     page = (ROOT / "docs" / "testing.md").read_text()
     rows = dict(re.findall(r"^\| ([^|]+?) \| `(test_\w+)` \|$", page, re.MULTILINE))
-    assert rows == {fault.name: fault.caught_by.partition("::")[2] for fault in FAULTS}
+    assert rows == {fault.name: fault.caught_by.partition("::")[2] for fault in [*FAULTS, *CRASH_FAULTS]}

@@ -1,0 +1,98 @@
+"""Faults of engine and client to plant: each a way in which such programs lose money when something dies or is late.
+
+As in `faults.py`; the tests that must notice run the real engine and client in the simulation.
+"""
+
+from __future__ import annotations
+
+from planted.faults import Fault
+
+CRASH_FAULTS = [
+    Fault(
+        "a told claims no place",
+        "journal.py",
+        "if after_told is not None:",
+        "if after_told is not None and msg_id is not None:",
+        "test_scenarios.py::test_m12_an_engine_that_slept_between_deciding_and_telling_is_refused_and_follows",
+    ),
+    Fault(
+        "the reply goes out before the record",
+        "service.py",
+        "            self._moved.clear()\n",
+        "            self._moved.clear()\n"
+        "            await self._reply([self._decided[index] for index in range(self._proposal.n)])\n",
+        "test_simulation.py::test_an_engine_may_crash_at_every_single_step",
+    ),
+    Fault(
+        "a gap is not noticed",
+        "follower.py",
+        "if seq != self.last + 1:",
+        "if seq <= self.last:",
+        "test_scenarios.py::test_a_delivery_that_is_lost_is_noticed_and_read_again",
+    ),
+    Fault(
+        "what was not acknowledged is told a second time",
+        "service.py",
+        "            return self._moved.is_set()\n",
+        '            await self._journal.append("told", proposal.message, wait_s=TOLD_WAIT_S)\n',
+        "test_scenarios.py::test_a_told_whose_acknowledgement_is_lost_is_told_once",
+    ),
+    Fault(
+        "time is the engine's own clock",
+        "service.py",
+        "seq=stored.seq, ts=stored.ts, asks=asks",
+        "seq=stored.seq, ts=time.time_ns(), asks=asks",
+        "test_scenarios.py::test_engines_whose_own_clocks_are_wrong_decide_alike",
+    ),
+    Fault(
+        "a standby speaks at once",
+        "service.py",
+        "if not self._mine and not await self._patience_over():",
+        "if not self.ready.is_set() and not await self._patience_over():",
+        "test_scenarios.py::test_a_standby_says_nothing_while_the_other_speaks",
+    ),
+    Fault(
+        "a refused told is believed to be on record",
+        "service.py",
+        "            if refused.code not in WRONG_LAST_SEQUENCE:\n",
+        "            await self._reply([self._decided[index] for index in range(proposal.n)])\n"
+        "            if refused.code not in WRONG_LAST_SEQUENCE:\n",
+        "test_scenarios.py::test_engines_whose_own_clocks_are_wrong_decide_alike",
+    ),
+    Fault(
+        "who asks again asks under a new id",
+        "asking.py",
+        "                self._enqueue(block)\n",
+        '                block.encoded = block.encoded.replace(b\'"id":"\', b\'"id":"again-\')\n'
+        "                self._enqueue(block)\n",
+        "test_scenarios.py::test_who_did_not_hear_a_reply_asks_again_under_the_same_id_and_hears_what_stands",
+    ),
+    Fault(
+        "nobody says that a caller gave up",
+        "asking.py",
+        "        if block.sent:\n",
+        "        if block.sent and block.kept:\n",
+        "test_scenarios.py::test_a_hold_whose_caller_left_is_given_up",
+    ),
+    Fault(
+        "what is refused is taken for not there",
+        "asking.py",
+        "if block.stored or block.doubtful:",
+        "if block.stored and block.kept:",
+        "test_scenarios.py::test_a_hold_that_was_stored_before_the_stream_was_full_is_taken_back",
+    ),
+    Fault(
+        "a settlement ends with its caller's patience",
+        "asking.py",
+        "left: list[AnyAsk] = [] if block.stored else",
+        "left: list[AnyAsk] = [] if block.sent else",
+        "test_scenarios.py::test_what_was_settled_while_the_stream_was_full_gets_there_when_there_is_room",
+    ),
+    Fault(
+        "a settlement is dropped with the caller who left at the door",
+        "client.py",
+        "            self._asker.keep(asks)\n            raise\n",
+        "            raise\n",
+        "test_scenarios.py::test_a_settlement_whose_caller_left_while_its_client_looked_at_the_plan_is_kept",
+    ),
+]
