@@ -4,7 +4,7 @@ BIN := .venv/bin
 PORT ?= 8080
 DATA ?= data
 
-.PHONY: setup run demo test check soak bench clean
+.PHONY: setup run demo test check soak chaos bench clean
 setup: .venv/dev
 run: .venv/run
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
@@ -19,6 +19,9 @@ check: .venv/dev
 	$(BIN)/lint-imports
 soak: .venv/dev
 	PURSE_SOAK=1 $(BIN)/pytest $(if $(SEED),,tests/property) tests/simulation --timeout 0
+chaos: .venv/dev
+	$(BIN)/python -m bench.chaos
+	PURSE_SOAK=1 $(BIN)/pytest tests/integration/test_takeover.py tests/integration/test_cluster.py --timeout 0
 bench: .venv/dev
 	$(BIN)/python -m bench
 clean:

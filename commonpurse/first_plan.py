@@ -1,4 +1,5 @@
-"""Gives the wallet that `purse up` starts its stream and its plan.
+"""Gives a wallet its stream and its plan: for `purse up`, or, where every process is started by itself, as
+`python -m commonpurse.first_plan`, which reads PURSE_NATS_URL, PURSE_WALLET, PURSE_DATA and PURSE_CONFIG and ends.
 
 A plan is appended where there is none, and later only when the operator's file has changed. It never makes meters start
 at zero: that is for `purse plan apply --yes`, where a person reads first what restarts.
@@ -7,6 +8,7 @@ at zero: that is for `purse plan apply --yes`, where a person reads first what r
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,6 +22,7 @@ from engine.core.plan import Plan, digest, restarts
 from engine.errors import Misconfigured, NoAnswer
 from engine.journal import Journal
 from engine.plan_file import DEFAULT_PLAN, read
+from engine.process import main
 
 POLL_S = 0.05
 ASK_WAIT_S = 30.0
@@ -131,3 +134,17 @@ def _remember(applied: Path, fingerprint: str) -> None:
     new = applied.with_suffix(".new")
     new.write_text(f"{fingerprint}\n", encoding="ascii")
     new.replace(applied)
+
+
+async def serve() -> None:
+    """Both, for a wallet whose engines and projector are being started elsewhere."""
+    url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
+    wallet = os.environ.get("PURSE_WALLET", "main")
+    config = os.environ.get("PURSE_CONFIG")
+    wanted = wanted_plan(Path(config) if config else None)
+    await make_stream(url, wallet)
+    await prepare_wallet(url, wallet, wanted, Path(os.environ.get("PURSE_DATA", ".")))
+
+
+if __name__ == "__main__":
+    main(serve)

@@ -133,8 +133,9 @@ class Supervisor:
         while True:
             started_at = time.monotonic()
             status, last_words = await _run_once(service)
-            if time.monotonic() - started_at >= QUICK_S:
-                failures, backoff_s = 0, BACKOFF_S_MIN
+            lived_s = time.monotonic() - started_at
+            failures = 0 if lived_s >= QUICK_S else failures
+            backoff_s = BACKOFF_S_MIN if lived_s >= BACKOFF_S_MAX else backoff_s  # it does not spin
             failures += status >= 0  # one that was killed did not fail by itself
             if status == UNTRUSTED:
                 self._say(f"{service.name} cannot trust the stream: everything stops{_indented(last_words)}")

@@ -239,6 +239,13 @@ class Journal:
             else:
                 return
 
+    async def replicas(self) -> int:
+        """How many copies the stream has: what stands beside it has as many."""
+        info = await self._info()
+        if info is None:
+            raise StreamRefused(f"there is no stream {self.names.stream}", code=NO_STREAM)
+        return int(info.config.get("num_replicas", 1))
+
     async def last_seq(self) -> int:
         """The highest sequence on the stream."""
         info = await self._info()

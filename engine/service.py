@@ -97,6 +97,7 @@ class Engine:
         self._unread: deque[Stored] = deque()  # ask messages that wait for a snapshot to be taken before them
         self._proposal: Proposal | None = None
         self._keeper = Keeper(snapshots) if snapshots is not None else None
+        self._others: list[Decided] = []  # what another's newest told covers: maybe its engine died before saying it
         self._work = asyncio.Event()
         self._moved = asyncio.Event()  # a told was seen
         self._replay_to = 0
@@ -194,6 +195,7 @@ class Engine:
         if self._keeper is not None:
             self._keeper.told()
         self._keep_snapshot()
+        self._others = covered if self.ready.is_set() and not reply else []
         if reply:
             await self._reply(covered)
 
@@ -250,6 +252,7 @@ class Engine:
                 continue
             if not self._mine and not await self._patience_over():
                 continue
+            await self._say_for_another()
             self._check_clock()
             self._proposal = self._propose()
             self._moved.clear()
@@ -267,6 +270,12 @@ class Engine:
             return True
         await asyncio.sleep(patience_s - quiet_s)
         return False
+
+    async def _say_for_another(self) -> None:
+        """Who falls silent may have recorded a told and not said it. Its callers would wait until they ask again."""
+        others, self._others = self._others, []
+        if others:
+            await self._reply(others)
 
     async def _append(self, proposal: Proposal) -> bool:
         """Put one told on the stream and wait until the follower has seen whichever took the place.

@@ -199,7 +199,7 @@ class Projector:
         try:
             await jetstream.key_value(name)
         except BucketNotFoundError:
-            await jetstream.create_key_value(bucket=name, history=1)
+            await jetstream.create_key_value(bucket=name, history=1, replicas=await self._journal.replicas())
         return name
 
     async def _write(self, bucket: str) -> None:

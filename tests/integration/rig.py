@@ -330,9 +330,10 @@ async def process_of(arguments: Sequence[str], **environment: str) -> AsyncItera
 
 
 @asynccontextmanager
-async def engine_process(url: str, wallet: str, *, patience_ms: int = 0) -> AsyncIterator[Process]:
-    """`python -m engine`, ready."""
+async def engine_process(url: str, wallet: str, *, patience_ms: int = 0, ready: bool = True) -> AsyncIterator[Process]:
+    """`python -m engine`; `ready` waits for the end of its replay."""
     settings_ = {"PURSE_NATS_URL": url, "PURSE_WALLET": wallet, "PURSE_PATIENCE_MS": str(patience_ms)}
     async with process_of(["-m", "engine"], **settings_) as process:
-        await process.until("ready")
+        if ready:
+            await process.until("ready")
         yield process

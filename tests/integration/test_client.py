@@ -466,7 +466,7 @@ async def test_what_is_on_the_stream_is_not_sent_again_by_a_client_whose_callers
             ended = await asyncio.gather(*left, return_exceptions=True)
             assert [type(error) for error in ended] == [NoAnswer, NoAnswer]
             began = time.monotonic()
-        assert time.monotonic() - began < asking.PATIENCE_S
+        assert time.monotonic() - began < 1
         async with engine_on(nats_server.url, wallet_name):
             await eventually(lambda: nothing_untold(journal))
         found = await told(journal)

@@ -1,0 +1,88 @@
+"""`python -m bench.chaos.caller FILE NAME CALLS SECONDS SEED`: one client process. PURSE_NATS_URL names the server.
+
+Its calls begin evenly over the seconds, whatever becomes of the ones before. It never asks anything twice itself:
+what the client library promises is all there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from bench.chaos.deeds import NARROW, UNIT, WIDE, Deed, Heard, keep
+from engine.asking import Answered
+from engine.client import WAIT_S, Purse
+from engine.core.messages import Again, AnyAsk, Held, Hold, Option, Settle
+from engine.errors import NoAnswer, StreamRefused
+
+CENT = 10_000_000
+NARROW_SHARE, IMPATIENT_SHARE, OVERRUN_SHARE = 0.2, 0.02, 0.03
+IMPATIENT_S = (0.002, 0.05)
+
+
+class Caller:
+    """Makes calls through one client and writes down what it did and heard."""
+
+    def __init__(self, purse: Purse, dice: random.Random) -> None:
+        self._purse, self._dice = purse, dice
+
+    async def call(self, id: str) -> Deed:
+        """Hold, and where it is held settle what it cost."""
+        dice = self._dice
+        lane = NARROW if dice.random() < NARROW_SHARE else WIDE
+        patient = dice.random() >= IMPATIENT_SHARE
+        wait_s = WAIT_S if patient else dice.uniform(*IMPATIENT_S)
+        amount = dice.randint(CENT // 10, CENT)
+        cost = dice.randint(0, amount)
+        if lane == WIDE and dice.random() < OVERRUN_SHARE:
+            cost += amount
+        ask = Hold(id, [Option({UNIT: amount})], by=self._purse.by(wait_s), labels={"lane": lane})
+        answered, hold_wait_s = await self._ask(ask, wait_s)
+        deed = Deed(id, lane, amount, _heard(answered), hold_wait_s, patient)
+        if answered is None or not _permits(answered):
+            return deed
+        settled, settle_wait_s = await self._ask(Settle(id, {UNIT: cost}), WAIT_S)
+        return msgspec.structs.replace(deed, cost=cost, settled=_heard(settled), settle_wait_s=settle_wait_s)
+
+    async def _ask(self, ask: AnyAsk, wait_s: float) -> tuple[Answered | None, float]:
+        began = time.monotonic()
+        try:
+            answered = await self._purse.ask(ask, wait_s=wait_s)
+        except (NoAnswer, StreamRefused):
+            return None, time.monotonic() - began
+        return answered, time.monotonic() - began
+
+
+def _heard(answered: Answered | None) -> Heard | None:
+    if answered is None:
+        return None
+    return Heard(str(answered.outcome.__struct_config__.tag), answered.seq, answered.told)
+
+
+def _permits(answered: Answered) -> bool:
+    outcome = answered.outcome
+    return isinstance(outcome.was if isinstance(outcome, Again) else outcome, Held)
+
+
+async def work(url: str, name: str, *, calls: int, seconds: float, seed: int) -> list[Deed]:
+    """All calls of this process."""
+    async with Purse.connect(url) as purse:
+        caller = Caller(purse, random.Random(f"{seed}:{name}"))
+
+        async def one(number: int) -> Deed:
+            await asyncio.sleep(seconds * number / calls)
+            return await caller.call(f"{name}-{number}")
+
+        return list(await asyncio.gather(*map(one, range(calls))))
+
+
+if __name__ == "__main__":
+    file, name, calls, seconds, seed = sys.argv[1:]
+    url = os.environ["PURSE_NATS_URL"]
+    keep(Path(file), asyncio.run(work(url, name, calls=int(calls), seconds=float(seconds), seed=int(seed))))
