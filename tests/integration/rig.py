@@ -15,17 +15,20 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 import msgspec
+from nats.aio.msg import Msg
 
+from engine.client import Purse
 from engine.core import chain
-from engine.core.messages import ADMIN_ASKS, AnyAsk, AnyOutcome, ApplyPlan, AskMessage, Entry, Told
+from engine.core.messages import ADMIN_ASKS, AnyAsk, AnyOutcome, ApplyPlan, AskMessage, Entry, Hold, Option, Reply, Told
 from engine.core.plan import Budget, Plan
 from engine.core.tell import fold, read
 from engine.core.wallet import Wallet
+from engine.embedded import EmbeddedServer
 from engine.errors import PurseError
 from engine.follower import Follower
 from engine.journal import Journal, Kind, Stored, settings
@@ -265,6 +268,90 @@ def audit(record: Iterable[Stored], wallet: str) -> Audit:
 
 async def audited(journal: Journal) -> Audit:
     return audit(await record_of(journal), journal.names.wallet)
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def serving(server: EmbeddedServer, wallet: str) -> AsyncIterator[tuple[Purse, Journal]]:
+    """A client of a new wallet that an engine serves, and a connection to look at the record."""
+    async with AsyncExitStack() as stack:
+        journal = await stack.enter_async_context(wallet_on(server.url, wallet))
+        await stack.enter_async_context(engine_on(server.url, wallet))
+        purse = await stack.enter_async_context(Purse.connect(server.url, wallet=wallet))
+        yield purse, journal
+
+
+def used(found: Audit) -> tuple[int, int]:
+    """Settled and held in the budget that every test shares."""
+    settled, held, _, _ = found.wallet.meters().get(("jev", None, "total"), (0, 0, 0, 0))
+    return settled, held
+
+
+async def told(journal: Journal) -> Audit:
+    """The record, once everything on it is told."""
+
+    async def all_told() -> Audit | None:
+        found = await audited(journal)
+        return found if not found.untold else None
+
+    return await eventually(all_told)
+
+
+async def nothing_untold(journal: Journal) -> bool:
+    return (await audited(journal)).untold == 0
+
+
+async def holds_messages(journal: Journal, count: int) -> bool:
+    return await journal.last_seq() >= count
+
+
+async def past(journal: Journal, moment: int) -> bool:
+    return await journal.now() > moment
+
+
+async def told_up_to(started: Started[Engine], seq: int) -> None:
+    """Until the record of this message has come back to the engine."""
+    await eventually(lambda: started.service.wallet.upto >= seq and not started.service._decided)
+
+
+def penny(id: str, amount: int = CENT, *, ttl_s: int | None = None) -> Hold:
+    """A hold that is asked for in time, whatever the clocks say."""
+    return Hold(id, [Option({"usd": amount})], by=time.time_ns() + 60 * SECOND, ttl_s=ttl_s)
+
+
+class Inbox:
+    """Somebody who asks, and all that engines said to them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.address = journal.client.new_inbox()
+        self.replies: list[Reply] = []
+        self.recorded: list[bool] = []
+
+    async def open(self) -> None:
+        await self._journal.client.subscribe(f"{self.address}.*", cb=self._hear)
+
+    async def _hear(self, message: Msg) -> None:
+        reply = msgspec.json.decode(message.data, type=Reply)
+        self.replies.append(reply)
+        stored = await self._journal.read(reply.told)
+        self.recorded.append(stored is not None and Recorded.read(stored).chain.hex() == reply.chain)
+
+    async def ask(self, *asks: AnyAsk, token: str = "1") -> int:
+        return await append(self._journal, *asks, sender=f"{self.address}.{token}")
+
+    @property
+    def answered(self) -> set[int]:
+        return {answer.seq for reply in self.replies for answer in reply.answers}
+
+
+@asynccontextmanager
+async def inbox_of(journal: Journal) -> AsyncIterator[Inbox]:
+    inbox = Inbox(journal)
+    await inbox.open()
+    yield inbox
 
 
 # --- processes of their own -------------------------------------------------------------------------------------------
