@@ -56,7 +56,7 @@ async def test_a_budget_runs_out_a_caller_is_refused_and_the_books_agree(tmp_pat
 
     refusal = told["refusal"]
     assert (refusal["status"], refusal["x-should-retry"]) == (402, "false")
-    assert refusal["detail"].startswith("Today's shared budget is used up")
+    assert refusal["detail"].startswith("Today's shared budget")
 
     assert re.search(r"watch it live +http://127\.0\.0\.1:\d+/\n", seen)
     assert re.search(r"#+=*\.+ +spent 0\.\d+ +held 0\.\d+ +left 0\.\d+ +of 0\.05 usd\n", seen)
