@@ -28,6 +28,7 @@ COMMANDS = {
     "restore": ("desk", "Undo a revocation."),
     "status": ("status", "What is used, held and left."),
     "plan": ("plan", "Show the budgets, or change them."),
+    "doctor": ("doctor", "Check everything; say what to do where it is wrong."),
     "drive": ("drive", "Send a real traffic trace through the wallet."),
 }
 """Every command: its module in `commands/`, and its line in `purse --help`."""

@@ -1,8 +1,8 @@
 """`python -m engine`: one engine process. Reads its settings from the environment and nothing else.
 
 PURSE_NATS_URL, PURSE_WALLET (main), PURSE_PATIENCE_MS (0: speak at once; a standby waits this long), PURSE_DATA (the
-folder for snapshots; without it every start reads the stream from its beginning). Exit code 4: the stream cannot be
-trusted.
+folder for snapshots and the witness; without it every start reads the stream from its beginning, and nothing notices a
+store that has lost its end). Exit code 4: the stream cannot be trusted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ async def serve() -> None:
     url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
     wallet = os.environ.get("PURSE_WALLET", "main")
     patience_s = _milliseconds("PURSE_PATIENCE_MS") / 1000
-    data = os.environ.get("PURSE_DATA", "")
-    snapshots = Snapshots(Path(data), wallet) if data else None
+    data = Path(os.environ["PURSE_DATA"]) if os.environ.get("PURSE_DATA") else None
+    snapshots = Snapshots(data, wallet) if data is not None else None
     instance = f"e-{secrets.token_hex(6)}"
     async with Journal.connect(url, wallet=wallet, name="purse-engine") as journal:
         log.info("engine_starting", engine=instance, wallet=wallet)
@@ -36,7 +36,7 @@ async def serve() -> None:
         # (p99 at 1,024 callers was 49-383 ms with it, 6-28 ms without).
         gc.freeze()
         gc.disable()
-        await Engine(journal, instance=instance, patience_s=patience_s, snapshots=snapshots).run()
+        await Engine(journal, instance=instance, patience_s=patience_s, snapshots=snapshots, data=data).run()
 
 
 def _milliseconds(name: str) -> int:

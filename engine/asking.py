@@ -29,6 +29,7 @@ from engine.core import limits
 from engine.core.messages import ADMIN_ASKS, Answer, AnyAsk, AnyOutcome, Hold, Observe, Reply, Settle
 from engine.errors import BadAsk, NoAnswer, NotKept, PurseError, StreamRefused
 from engine.journal import Journal, Kind
+from engine.receipts import Receipt
 from engine.spool import Slip, Spool
 
 APPENDS_IN_FLIGHT_MAX = 3  # each is a disk flush; what comes meanwhile shares the next
@@ -357,7 +358,7 @@ class Asker:
         delay_s = RETRY_S
         while message.wanted():
             try:
-                appended = await self._journal.append(kind, data, wait_s=APPEND_WAIT_S, msg_id=name)
+                appended = await self._journal.append(kind, data, wait_s=APPEND_WAIT_S, msg_id=name, seen=self._seen())
                 if not appended.duplicate or await self._journal.stored_as(data, appended):
                     return
                 name += "+"
@@ -372,6 +373,10 @@ class Asker:
                 self._put_away(block)
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_S_MAX)
+
+    def _seen(self) -> str:
+        """The newest receipt as it is sent along, so that an engine hears of it if its stream has lost that told."""
+        return str(Receipt(*self.receipt)) if self.receipt[0] else ""
 
     def _sweep(self, now: float) -> None:
         """Once in a while: who has waited too long, and what should be asked again."""

@@ -38,6 +38,7 @@ from engine.core.messages import (
     Hold,
     Invalid,
     Late,
+    Loss,
     Observe,
     Option,
     Renew,
@@ -421,6 +422,8 @@ def _wrong(ask: AnyAsk, plan: Plan | None, scales: Mapping[str, int], now: int) 
                 return checks.adjust(ask)
             case Freeze() | Thaw() | Revoke() | Restore():
                 return checks.switch(ask)
+            case Loss():
+                return checks.loss(ask)
             case _:
                 return None
     except (TypeError, AttributeError):  # of the wrong type: whoever encodes it says where

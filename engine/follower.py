@@ -10,7 +10,9 @@ in a test) and needs 19 s to notice a restarted server. So we keep the books our
 - a consumer that is silent past a few heartbeats, or lost with a restarted server, is replaced by a new one that starts
   at the next sequence, with a subject of its own so that stragglers of the old one cannot be mistaken for news;
 - a message that is not there, a stream that ends before what was seen or has another message in its place: `Untrusted`.
-  Going on would grant money twice.
+  Going on would grant money twice. Only a gap that a `loss` on the stream covers is passed over. The tolds behind it,
+  up to the end of that range, speak of messages nobody can read any more: they arrive as "void", and the asks that
+  still stand there are decided again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from engine.errors import NoAnswer, PurseError, StreamRefused, Untrusted
-from engine.journal import Journal, Stored
+from engine.journal import SEEN, Journal, Stored
+from engine.losses import Contradiction, Losses
 
 HEARTBEAT_S = 0.5
 SILENCE_S_MAX = 1.6  # three heartbeats and a bit
@@ -49,9 +52,21 @@ class _Created(msgspec.Struct, frozen=True):
 class Follower:
     """Calls `on_message` for every message after sequence `after`, in order, exactly once."""
 
-    def __init__(self, journal: Journal, *, after: int, on_message: Callable[[Stored], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        after: int,
+        on_message: Callable[[Stored], Awaitable[None]],
+        losses: Losses | None = None,
+        check: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`losses`: those that may cover a gap. `check` is called before reading begins, and after every reconnect."""
         self._journal = journal
         self._on_message = on_message
+        self._losses = losses
+        self._check = check
+        self._void_to = 0
         self.last = after
         self._newest: Stored | None = None
         self._generation = 0
@@ -96,6 +111,8 @@ class Follower:
             try:
                 await self._stop()  # a try whose answer was lost may have made a consumer
                 await self._check_end()
+                if self._check is not None:
+                    await self._check()
                 await self._create()
             except (NoAnswer, StreamRefused) as error:
                 waited_s = time.monotonic() - began
@@ -116,10 +133,23 @@ class Follower:
         if last < self.last:
             lost = f"{last + 1:,} to {self.last:,}"
             raise Untrusted(f"the stream ends at sequence {last:,}, but {self.last:,} was seen: {lost} are lost")
-        if self._newest is not None and await self._journal.read(self.last) != self._newest:
+        if self._newest is not None and not await self._stands(self._newest):
             raise Untrusted(
                 f"at sequence {self.last:,} lies another message than was seen there: the record was replaced"
             )
+        if last > self.last and await self._journal.read(last) is None:
+            await self._pass_over_end(last)
+
+    async def _stands(self, seen: Stored) -> bool:
+        there = await self._journal.read(seen.seq)
+        return there is not None and (there.ts, there.data) == (seen.ts, seen.data)
+
+    async def _pass_over_end(self, last: int) -> None:
+        """The newest messages are gone, yet their sequences are not given out again: nothing would ever come."""
+        first = last
+        while first - 1 > self.last and await self._journal.read(first - 1) is None:
+            first -= 1
+        await self._accept(first, last)
 
     async def _create(self) -> None:
         self._generation += 1
@@ -191,27 +221,43 @@ class Follower:
 
     async def _take(self, message: Msg) -> None:
         seq, timestamp = place_of(message.reply)
-        if seq != self.last + 1:
-            await self._explain_jump(seq)
+        if seq != self.last + 1 and not await self._passed_over(seq):
             return
-        stored = Stored(seq, timestamp, self._journal.kind(message.subject), message.data)
+        headers, kind = message.headers, self._journal.kind(message.subject)
+        if seq <= self._void_to and kind == "told":
+            kind = "void"
+        seen = headers.get(SEEN, "") if headers is not None else ""
+        stored = Stored(seq, timestamp, kind, message.data, seen)
         await self._on_message(stored)
         self.last, self._newest = seq, stored
 
-    async def _explain_jump(self, seq: int) -> None:
-        """Not the next sequence. If the next one is still on the stream, only delivery failed: begin again there."""
+    async def _passed_over(self, seq: int) -> bool:
+        """Not the next sequence. If the next one is still on the stream, only delivery failed: begin again there.
+
+        True if what is between is gone and a loss covers it.
+        """
         missing = self.last + 1
         if seq < missing:
-            return
+            return False
         try:
             found = await self._journal.read(missing)
+            if found is None:
+                await self._accept(missing, seq - 1)
+                return True
         except (NoAnswer, StreamRefused):
             self._begin_again()  # whether it is there is not known: read on from there
-            return
-        if found is None:
-            raise Untrusted(f"sequences {missing:,} to {seq - 1:,} are missing from the stream")
+            return False
         log.warning("follower_skipped", expected=missing, got=seq)
         self._begin_again()
+        return False
+
+    async def _accept(self, first: int, last: int) -> None:
+        gap = Contradiction(first, last, f"sequences {first:,} to {last:,} are missing from the stream")
+        if self._losses is None:
+            raise Untrusted(gap.why)
+        accepted = await self._losses.accept(gap)
+        log.warning("loss_accepted", loss=accepted.loss.id, first=first, last=last)
+        self._void_to = max(self._void_to, min(accepted.loss.to_seq, accepted.seq - 1))
 
     def _begin_again(self) -> None:
         self._generation += 1  # hear no more of this consumer

@@ -44,18 +44,24 @@ NO_RESPONDERS = "503"
 UNAVAILABLE = 503
 NO_STREAM = 404
 
+SEEN = "Purse-Seen"  # the sender's newest receipt
+
 Kind = Literal["ask", "admin", "told"]
 
 log = structlog.get_logger()
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """A message as it lies on the stream. `ts` is the stream's own timestamp, ns."""
+    """A message as it lies on the stream. `ts` is the stream's own timestamp, ns; `seen` the sender's newest receipt.
+
+    `kind` is that of its subject, or "void": a told in the range of a loss, which counts no more.
+    """
 
     seq: int
     ts: int
     kind: str
     data: bytes
+    seen: str = ""
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -303,19 +309,29 @@ class Journal:
     # --- appending ----------------------------------------------------------------------------------------------------
 
     async def append(
-        self, kind: Kind, data: bytes, *, wait_s: float, msg_id: str | None = None, after_told: int | None = None
+        self,
+        kind: Kind,
+        data: bytes,
+        *,
+        wait_s: float,
+        msg_id: str | None = None,
+        after_told: int | None = None,
+        seen: str = "",
     ) -> Appended:
         """Append one message and wait until it is on disk.
 
         `msg_id` makes a retry of the same message harmless within the duplicate window. `after_told` is the fence: the
-        append counts only if the newest told is at this sequence (0: none yet). Raises `StreamRefused` with JetStream's
-        code, `NoAnswer` when nobody answered: then the message may or may not be there.
+        append counts only if the newest told is at this sequence (0: none yet). `seen` is the sender's newest receipt.
+        Raises `StreamRefused` with JetStream's code, `NoAnswer` when nobody answered: then the message may or may not
+        be there.
         """
         headers: dict[str, str] = {}
         if msg_id is not None:
             headers["Nats-Msg-Id"] = msg_id
         if after_told is not None:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(after_told)
+        if seen:
+            headers[SEEN] = seen
         return await self._store(self.names.subject(kind), data, headers, wait_s)
 
     async def keep(self, bucket: str, key: str, document: bytes, *, wait_s: float) -> None:
@@ -343,7 +359,18 @@ class Journal:
 
     async def read(self, seq: int) -> Stored | None:
         """The message at `seq`, read from the stream's leader; None if there is none."""
-        got = await self.api(f"STREAM.MSG.GET.{self.names.stream}", {"seq": seq}, _Got)
+        return await self._get({"seq": seq})
+
+    async def next_of(self, kind: Kind, after: int) -> Stored | None:
+        """The first message of this kind after sequence `after`; None if there is none."""
+        return await self._get({"seq": after + 1, "next_by_subj": self.names.subject(kind)})
+
+    async def last_of(self, kind: Kind) -> Stored | None:
+        """The newest message of this kind; None if there is none."""
+        return await self._get({"last_by_subj": self.names.subject(kind)})
+
+    async def _get(self, which: dict[str, Any]) -> Stored | None:
+        got = await self.api(f"STREAM.MSG.GET.{self.names.stream}", which, _Got)
         if got.message is None:
             if got.error is not None and got.error.err_code not in NOT_FOUND:
                 raise StreamRefused(got.error.description, code=got.error.err_code)

@@ -22,6 +22,8 @@ import re
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
 
 import msgspec
 import nats.errors
@@ -37,9 +39,12 @@ from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.journal import WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.keeper import Keeper
+from engine.losses import Contradiction, Losses
+from engine.receipts import Receipt
 from engine.recorded import Recorded
-from engine.snapshots import Snapshot, Snapshots, prove
+from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
+from engine.witness import Seen, Witness, check_own
 
 TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
 TOLD_RETRY_S = 0.05
@@ -47,6 +52,7 @@ TOLD_RETRY_S_MAX = 1.0
 TICK_S = 1.0
 CLOCK_AHEAD_S_MAX = 300
 JITTER_S = 0.05
+RECENT_TOLDS = 4_096  # whose chains are in memory, for comparing with receipts; older ones are read from the stream
 
 log = structlog.get_logger()
 
@@ -57,7 +63,10 @@ _TICK = _encoder.encode(AskMessage(asks=[]))
 
 
 class Decided(msgspec.Struct, frozen=True, gc=False):
-    """An ask message that was decided and waits for its told. `answers`: the outcomes as the caller hears them."""
+    """An ask message that was decided and waits for its told. `answers`: the outcomes as the caller hears them.
+
+    `seen` is its sender's newest receipt.
+    """
 
     seq: int
     ts: int
@@ -66,6 +75,7 @@ class Decided(msgspec.Struct, frozen=True, gc=False):
     encoded: bytes
     sender: str
     answers: list[AnyOutcome]
+    seen: str
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):
@@ -79,11 +89,17 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
 class Engine:
     """One engine of one wallet. `patience_s` 0: speaks at once; else only when no told has appeared for that long.
 
-    Without `snapshots` it starts from the beginning and keeps none.
+    Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness.
     """
 
     def __init__(
-        self, journal: Journal, *, instance: str, patience_s: float = 0.0, snapshots: Snapshots | None = None
+        self,
+        journal: Journal,
+        *,
+        instance: str,
+        patience_s: float = 0.0,
+        snapshots: Snapshots | None = None,
+        data: Path | None = None,
     ) -> None:
         self.wallet = Wallet(journal.names.wallet)
         self.instance = instance
@@ -103,36 +119,53 @@ class Engine:
         self._replay_to = 0
         self._quiet_since = time.monotonic()  # a told was seen, or something began to wait for one
         self._clock = StreamClock()
+        self._losses = Losses(journal)
+        self._witness = Witness(data, journal.names.wallet, "engine")
+        self._follower = Follower(
+            journal, after=0, on_message=self._on_message, losses=self._losses, check=self._check_past
+        )
+        self._voided = 0  # the newest told that a loss made void: the fence still stands there
+        self._recent: dict[int, str] = {}
+        self._agreed = ""  # the receipt that was compared last
 
     async def run(self) -> None:
         """Replay, then serve until cancelled. Raises `Untrusted` when going on could grant money twice."""
         await self._journal.wait_for_stream()
+        await self._witness.check(self._journal, self._losses)
         self._replay_to = await self._journal.last_seq()
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self._replayed()
         await self._restore()
-        follower = Follower(self._journal, after=self.wallet.upto, on_message=self._on_message)
+        self._follower.last = self.wallet.upto
         client, names = self._journal.client, self._journal.names
         asking = await client.subscribe(names.subject("ready"), cb=self._on_ready_asked)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(follower.run())
+                tasks.create_task(self._follower.run())
                 tasks.create_task(self._speak())
                 tasks.create_task(self._tick())
+                tasks.create_task(self._keep_witness())
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
             if self._keeper is not None and not self._decided:
                 self._keeper.keep_last(self._state())
             raise
         finally:
+            if self.ready.is_set():
+                self._witness.write(self._seen())
             if client.is_connected:
                 await asking.unsubscribe()
 
     async def _restore(self) -> None:
-        """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it."""
+        """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it.
+
+        Where an operator has accepted a loss, what the snapshot saw may not count any more: then reading from the
+        beginning holds every gap against the losses.
+        """
         if self._keeper is None or (snapshot := self._keeper.snapshots.newest()) is None:
             return
-        await prove(snapshot, self._journal)
+        if not await usable(snapshot, self._journal, self._losses):
+            return
         self.wallet, self.told_seq, self.chain = snapshot.wallet, snapshot.told, snapshot.chain
         self._keeper.restored(self.wallet)
         log.info("restored", upto=self.wallet.upto, told=self.told_seq)
@@ -145,6 +178,8 @@ class Engine:
         if stored.kind == "told":
             if stored.seq > self.told_seq:  # a snapshot knows the others
                 await self._on_told(stored)
+        elif stored.kind == "void":
+            self._voided = stored.seq
         elif self._unread or (self._decided and self._snapshot_due()):
             self._unread.append(stored)
         else:
@@ -155,6 +190,8 @@ class Engine:
     def _on_asks(self, stored: Stored) -> None:
         message = read(stored.data)
         asks = message.asks if message is not None else None
+        if asks and stored.kind == "admin":
+            self._losses.hear(stored.seq, asks)
         heard: list[AnyOutcome] = []
         entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks, heard=heard)
         if not self._decided:
@@ -168,6 +205,7 @@ class Engine:
                 encoded=_encoder.encode(entry),
                 sender=message.sender if message is not None and _INBOX.fullmatch(message.sender) else "",
                 answers=heard,
+                seen=stored.seen,
             )
         )
         self._check_rules()
@@ -189,6 +227,7 @@ class Engine:
             self._decided.popleft()
         reply = mine or self._proposal is not None
         self.told_seq, self.chain, self._proposal = stored.seq, linked, None
+        self._remember(stored.seq, linked)
         self._mine = mine or self._patience_s == 0
         self._quiet_since = time.monotonic()
         self._moved.set()
@@ -254,11 +293,12 @@ class Engine:
                 continue
             await self._say_for_another()
             self._check_clock()
-            self._proposal = self._propose()
-            self._moved.clear()
-            if await self._append(self._proposal):
-                delay_s = TOLD_RETRY_S
-                continue
+            if await self._receipts_agree():
+                self._proposal = self._propose()
+                self._moved.clear()
+                if await self._append(self._proposal):
+                    delay_s = TOLD_RETRY_S
+                    continue
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, TOLD_RETRY_S_MAX)
 
@@ -282,8 +322,9 @@ class Engine:
 
         False: try again. Unless somebody has told meanwhile the place is free, or the next try will say that it is not.
         """
+        fence = max(self.told_seq, self._voided)
         try:
-            await self._journal.append("told", proposal.message, wait_s=TOLD_WAIT_S, after_told=self.told_seq)
+            await self._journal.append("told", proposal.message, wait_s=TOLD_WAIT_S, after_told=fence)
         except NoAnswer:
             return self._moved.is_set()
         except StreamRefused as refused:
@@ -331,6 +372,52 @@ class Engine:
         if self.ready.is_set() and message.reply:
             state = {"ready": True, "upto": self.wallet.upto, "told": self.told_seq, "engine": self.instance}
             await message.respond(_encoder.encode(state))
+
+    # --- trusting -----------------------------------------------------------------------------------------------------
+
+    async def _receipts_agree(self) -> bool:
+        """Whether the stream bears out what the senders of the next asks were told. False: that could not be read now.
+
+        Raises `Untrusted` where it does not: it has lost what they heard.
+        """
+        for decided in list(islice(self._decided, limits.TOLD_MESSAGES_MAX)):
+            if not decided.seen or decided.seen == self._agreed:
+                continue
+            receipt = Receipt.read(decided.seen)
+            try:
+                if receipt is not None and not await self._agrees(receipt):
+                    why = (
+                        f"whoever sent message {decided.seq:,} was told something at sequence {receipt.told:,} that is "
+                        f"not there: {receipt.told:,} to {receipt.told:,} are lost, and maybe more"
+                    )
+                    await self._losses.accept(Contradiction(receipt.told, receipt.told, why))
+            except (NoAnswer, StreamRefused) as error:
+                log.warning("receipt_not_compared", why=str(error))
+                return False
+            self._agreed = decided.seen
+        return True
+
+    async def _agrees(self, receipt: Receipt) -> bool:
+        chain_there = self._recent.get(receipt.told)
+        if chain_there is not None:
+            return chain_there == receipt.chain
+        return receipt.told < self.told_seq and await receipt.stands_on(self._journal)
+
+    def _remember(self, told: int, linked: bytes) -> None:
+        self._recent[told] = linked.hex()
+        if len(self._recent) > RECENT_TOLDS:
+            del self._recent[next(iter(self._recent))]
+
+    async def _check_past(self) -> None:
+        await check_own(self._journal, told=self.told_seq, linked=self.chain)
+
+    async def _keep_witness(self) -> None:
+        await self.ready.wait()  # a replay is behind what was seen before
+        await self._witness.keep(self._seen)
+
+    def _seen(self) -> Seen:
+        names = self._journal.names
+        return Seen(names.wallet, self._follower.last, self.told_seq, self.chain.hex(), list(self._losses.ids))
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ import structlog
 
 KEPT = 3  # newest copies; older ones are removed
 DISK_FACTOR = 2  # free space wanted, in sizes of the store: the copy, and as much again to go on working
+PARTIAL = ".partial"  # how the name of a copy ends that was not finished
 
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks until one side writes (btrfs, XFS, bcachefs)
-_PARTIAL = ".partial"
 
 log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ def set_aside(store: Path, copies: Path) -> Path | None:
 
 def _set_aside(store: Path, copies: Path, size: int) -> Path | None:
     copies.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _remove([left for left in copies.iterdir() if left.suffix == _PARTIAL])
+    _remove([left for left in copies.iterdir() if left.suffix == PARTIAL])
     free = shutil.disk_usage(copies).free
     if free < size * DISK_FACTOR:
         log.warning("store_not_set_aside", why="the disk is short", store=str(store), bytes=size, bytes_free=free)
@@ -52,7 +52,7 @@ def _set_aside(store: Path, copies: Path, size: int) -> Path | None:
 
 
 def _copy(store: Path, copy: Path) -> Path:
-    partial = copy.with_suffix(copy.suffix + _PARTIAL)
+    partial = copy.with_suffix(copy.suffix + PARTIAL)
     shutil.copytree(store, partial, copy_function=_clone_or_copy)
     return partial.rename(copy)
 

@@ -29,6 +29,7 @@ from engine.core.restore import load
 from engine.core.wallet import SCHEMA, Wallet
 from engine.errors import Untrusted
 from engine.journal import Journal
+from engine.losses import Losses
 from engine.recorded import Recorded
 
 FOLDER = "snapshots"
@@ -184,6 +185,24 @@ class _Kept(msgspec.Struct, frozen=True):
 
 class _Info(msgspec.Struct, frozen=True):
     state: _Kept = _Kept()
+
+
+async def usable(snapshot: Snapshot, journal: Journal, losses: Losses) -> bool:
+    """Whether reading may go on from this snapshot. Raises `Untrusted` if the stream contradicts it and no loss was accepted.
+
+    A snapshot from inside an accepted loss is not used: what was told there does not count any more.
+    """
+    if await losses.any(of=snapshot.told):
+        log.warning("snapshot_not_used", told=snapshot.told, why="it lies in an accepted loss")
+        return False
+    try:
+        await prove(snapshot, journal)
+    except Untrusted as error:
+        if not await losses.any():
+            raise
+        log.warning("snapshot_not_used", told=snapshot.told, why=str(error))
+        return False
+    return True
 
 
 async def prove(snapshot: Snapshot, journal: Journal) -> None:

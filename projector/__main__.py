@@ -1,7 +1,7 @@
 """`python -m projector`: one projector process.
 
-Settings: PURSE_NATS_URL, PURSE_WALLET (main), PURSE_DATA (the folder for snapshots; without it every start reads the
-stream from its beginning).
+Settings: PURSE_NATS_URL, PURSE_WALLET (main), PURSE_DATA (the folder for snapshots and the witness; without it every
+start reads the stream from its beginning).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ log = structlog.get_logger()
 async def serve() -> None:
     url = os.environ.get("PURSE_NATS_URL", "nats://127.0.0.1:4222")
     wallet = os.environ.get("PURSE_WALLET", "main")
-    data = os.environ.get("PURSE_DATA", "")
-    snapshots = Snapshots(Path(data), wallet, of="projector") if data else None
+    data = Path(os.environ["PURSE_DATA"]) if os.environ.get("PURSE_DATA") else None
+    snapshots = Snapshots(data, wallet, of="projector") if data is not None else None
     async with Journal.connect(url, wallet=wallet, name="purse-projector") as journal:
         log.info("projector_starting", wallet=wallet)
         gc.freeze()
-        await Projector(journal, snapshots=snapshots).run()
+        await Projector(journal, snapshots=snapshots, data=data).run()
 
 
 if __name__ == "__main__":

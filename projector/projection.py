@@ -17,6 +17,7 @@ from engine.core.messages import (
     Amounts,
     AnyAsk,
     AnyOutcome,
+    Done,
     Dropped,
     Entry,
     Exhausted,
@@ -115,6 +116,9 @@ class Projection:
         wallet = self.wallet
         if isinstance(outcome, Held):
             return [bound.meter for bound in wallet.open[outcome.id].bound]
+        if isinstance(outcome, Done):
+            lines = ((raised.budget, raised.line) for raised in outcome.raised)
+            return [wallet.metering[name, wallet.generations[name], line.each, line.start] for name, line in lines]
         line, budget = getattr(outcome, "line", None), getattr(ask, "budget", "")
         if line is None:
             dropped = getattr(outcome, "dropped", None)

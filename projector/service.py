@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 import nats.errors
@@ -19,18 +20,18 @@ from nats.js.errors import BucketNotFoundError
 
 from engine.core import chain
 from engine.core.documents import DayTotals, Status
-from engine.core.messages import (
-    AnyAsk,
-)
+from engine.core.messages import AnyAsk
 from engine.core.restore import NotRestoredError
 from engine.core.tell import read
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.journal import Journal, Stored
 from engine.keeper import Keeper
+from engine.losses import Losses
 from engine.recorded import Recorded
-from engine.snapshots import Snapshot, Snapshots, prove
+from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
+from engine.witness import Seen, Witness, check_own
 from projector.projection import Projection, TotalsKey
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
@@ -53,9 +54,12 @@ class _Untold(msgspec.Struct, frozen=True, gc=False):
 
 
 class Projector:
-    """One projector of one wallet. Without `snapshots` it starts from the beginning and keeps none."""
+    """One projector of one wallet.
 
-    def __init__(self, journal: Journal, *, snapshots: Snapshots | None = None) -> None:
+    Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness.
+    """
+
+    def __init__(self, journal: Journal, *, snapshots: Snapshots | None = None, data: Path | None = None) -> None:
         self.projection = Projection(journal.names.wallet)
         self.caught_up = asyncio.Event()
         self._journal = journal
@@ -66,17 +70,25 @@ class Projector:
         self._replay_to = 0
         self._clock = StreamClock()
         self._shown: Status | None = None
+        self._told_seq = 0
+        self._losses = Losses(journal)
+        self._witness = Witness(data, journal.names.wallet, "projector")
+        self._follower = Follower(
+            journal, after=0, on_message=self._on_message, losses=self._losses, check=self._check_past
+        )
+        self._kept: Seen | None = None  # how far all documents are in the bucket: no witness of what nobody can read
 
     async def run(self) -> None:
         """Fold and answer until cancelled. Raises `Untrusted` if the stream contradicts itself."""
         await self._journal.wait_for_stream()
+        await self._witness.check(self._journal, self._losses)
         self._replay_to = await self._journal.last_seq()
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self.caught_up.set()
         bucket = await self._bucket()
         await self._restore()
-        follower = Follower(self._journal, after=self.projection.wallet.upto, on_message=self._on_message)
+        self._follower.last = self.projection.wallet.upto
         answers: dict[str, Callable[[bytes], bytes]] = {
             "status": lambda _: _encoder.encode(self._status()),
             "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
@@ -89,13 +101,19 @@ class Projector:
             await self._journal.client.subscribe(subject, cb=self._answering(answer))
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(follower.run())
+                tasks.create_task(self._follower.run())
                 tasks.create_task(self._push())
                 tasks.create_task(self._write(bucket))
+                tasks.create_task(self._keep_witness())
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
             if self._keeper is not None:
                 self._keeper.keep_last(self._state())
             raise
+        finally:
+            if self._journal.client.is_connected and self.caught_up.is_set():
+                await self._write_dirty(bucket)
+            if self._kept is not None:
+                self._witness.write(self._kept)
 
     async def _restore(self) -> None:
         """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it."""
@@ -107,7 +125,9 @@ class Projector:
             except NotRestoredError as error:
                 log.warning("snapshot_skipped", told=snapshot.told, why=str(error))
                 continue
-            await prove(snapshot, self._journal)
+            if not await usable(snapshot, self._journal, self._losses):
+                self.projection = Projection(self._journal.names.wallet)
+                return
             self._chain, self._told_seq = snapshot.chain, snapshot.told
             self._keeper.restored(snapshot.wallet)
             log.info("restored", upto=snapshot.wallet.upto, told=snapshot.told)
@@ -122,9 +142,11 @@ class Projector:
             if stored.seq > self._told_seq:  # a snapshot knows the others
                 self._fold(Recorded.read(stored))
                 self._keep_snapshot()
-        else:
+        elif stored.kind != "void":
             message = read(stored.data)
             asks = message.asks if message is not None else None
+            if asks and stored.kind == "admin":
+                self._losses.hear(stored.seq, asks)
             self._untold.append(_Untold(stored.seq, stored.ts, stored.data, asks))
         if not self.caught_up.is_set() and stored.seq >= self._replay_to:
             self.caught_up.set()
@@ -206,17 +228,36 @@ class Projector:
         """Dirty documents, at most 4 times a second. What could not be written stays dirty."""
         await self.caught_up.wait()
         while True:
-            dirty, self.projection.dirty = self.projection.dirty, set()
-            for key in dirty:
-                totals = self.projection.totals.get(key)
-                if totals is None:
-                    continue
-                try:
-                    await self._journal.keep(bucket, document_key(key), _encoder.encode(totals), wait_s=WRITE_WAIT_S)
-                except (NoAnswer, StreamRefused) as error:
-                    self.projection.dirty.add(key)
-                    log.warning("document_not_written", why=str(error))
+            await self._write_dirty(bucket)
             await asyncio.sleep(PUSH_S)
+
+    async def _write_dirty(self, bucket: str) -> None:
+        seen = self._seen()
+        dirty, self.projection.dirty = self.projection.dirty, set()
+        for key in dirty:
+            totals = self.projection.totals.get(key)
+            if totals is None:
+                continue
+            try:
+                await self._journal.keep(bucket, document_key(key), _encoder.encode(totals), wait_s=WRITE_WAIT_S)
+            except (NoAnswer, StreamRefused) as error:
+                self.projection.dirty.add(key)
+                log.warning("document_not_written", why=str(error))
+        if not dirty & self.projection.dirty:  # what changed meanwhile is behind what was seen at the beginning
+            self._kept = seen
+
+    # --- trusting -----------------------------------------------------------------------------------------------------
+
+    async def _check_past(self) -> None:
+        await check_own(self._journal, told=self._told_seq, linked=self._chain)
+
+    async def _keep_witness(self) -> None:
+        await self.caught_up.wait()
+        await self._witness.keep(lambda: self._kept)
+
+    def _seen(self) -> Seen:
+        names = self._journal.names
+        return Seen(names.wallet, self._follower.last, self._told_seq, self._chain.hex(), list(self._losses.ids))
 
 
 _KEY_CHARACTERS = str.maketrans({".": "=", ":": "_", "+": "="})

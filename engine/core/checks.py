@@ -19,6 +19,7 @@ from engine.core.messages import (
     Freeze,
     Hold,
     Invalid,
+    Loss,
     Observe,
     Option,
     Renew,
@@ -124,6 +125,23 @@ def switch(ask: Freeze | Thaw | Revoke | Restore) -> Wrong | None:
         wrong = labels({ask.label: ask.value})
         if wrong is not None:
             return ("label", wrong[1])
+    return _texts(("reason", ask.reason), ("by_whom", ask.by_whom))
+
+
+def loss(ask: Loss) -> Wrong | None:
+    """What is wrong with a loss, as far as it alone shows."""
+    if not _ID.fullmatch(ask.id):
+        return "id", _ID_RULE
+    if not 1 <= ask.from_seq <= ask.to_seq <= AMOUNT_MAX:
+        return "to_seq", "expected sequences from 1 on, the first one first"
+    if len(ask.used) > limits.LOSS_METERS_MAX:
+        return "used", f"at most {limits.LOSS_METERS_MAX} meters"
+    if len({(known.budget, known.each, known.period) for known in ask.used}) < len(ask.used):
+        return "used", "each meter once"
+    if not all(0 <= known.used <= AMOUNT_MAX for known in ask.used):
+        return "used", _AMOUNT_RULE
+    if len(ask.freeze) > limits.BUDGETS_MAX:
+        return "freeze", f"at most {limits.BUDGETS_MAX} budgets"
     return _texts(("reason", ask.reason), ("by_whom", ask.by_whom))
 
 

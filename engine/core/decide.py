@@ -23,10 +23,13 @@ from engine.core.messages import (
     Freeze,
     Hold,
     Invalid,
+    KnownUse,
     Line,
+    Loss,
     Observe,
     Observed,
     Planned,
+    Raised,
     Renew,
     Restore,
     Revoke,
@@ -60,6 +63,8 @@ def decide(wallet: Wallet, ask: AnyAsk, at: int) -> AnyOutcome:
             return _switch(wallet, ask, at)
         case ApplyPlan():
             return _plan(wallet, ask, at)
+        case Loss():
+            return _loss(wallet, ask, at)
         case _:
             assert_never(ask)
 
@@ -104,24 +109,62 @@ def _adjust(wallet: Wallet, ask: Adjust, at: int) -> AnyOutcome:
     return Adjusted(ask.id, _line(place, place.meter.used_after(settled=ask.amount, held=0)))
 
 
+def _loss(wallet: Wallet, ask: Loss, at: int) -> AnyOutcome:
+    wrong = checks.loss(ask)
+    if wrong is not None:
+        return checks.refuse(ask.id, wrong)
+    known = _heard(wallet, ask, at)
+    if known is not None:
+        return known
+    raised: list[Raised] = []
+    for use in ask.used:
+        place = _place(wallet, use, at)
+        if not isinstance(place, Place):
+            return Invalid(ask.id, f"used.{place[0]}", place[1])
+        if wallet.gone(place):
+            return Invalid(ask.id, "used.period", "this period is past the wallet's memory")
+        by = max(0, use.used - place.used)
+        raised.append(Raised(use.budget, by, _line(place, place.used + by)))
+    for budget in ask.freeze:
+        if budget not in wallet.named:
+            return Invalid(ask.id, "freeze", "no budget of this name in the plan")
+
+    return Done(ask.id, raised, {budget: _frozen_until(wallet, budget, at) for budget in ask.freeze})
+
+
+def _frozen_until(wallet: Wallet, name: str, at: int) -> int | None:
+    """The end of the budget's period; None (until a thaw) where it never ends. A longer freeze in force stays."""
+    budget = wallet.named[name].budget
+    end = None if budget.per == "total" else periods.period_at(at, per=budget.per, zone=budget.zone).end
+    frost = wallet.frozen.get(name)
+    if frost is None or end is None:
+        return end
+    return None if frost.until is None else max(frost.until, end)
+
+
 def _named_place(wallet: Wallet, ask: Observe | Adjust, at: int) -> Place | Invalid:
-    """The meter's place that an observation or adjustment names, or what is wrong with the name."""
-    rule = wallet.named.get(ask.budget)
+    place = _place(wallet, ask, at)
+    return place if isinstance(place, Place) else Invalid(ask.id, *place)
+
+
+def _place(wallet: Wallet, named: Observe | Adjust | KnownUse, at: int) -> Place | checks.Wrong:
+    """The meter's place that is named by budget, `each` value and period, or what is wrong with the name."""
+    rule = wallet.named.get(named.budget)
     if rule is None:
-        return Invalid(ask.id, "budget", "no budget of this name in the plan")
+        return "budget", "no budget of this name in the plan"
     each = rule.budget.each
-    if each is None and ask.each is not None:
-        return Invalid(ask.id, "each", "this budget has one meter for all")
-    if each is not None and (ask.each is None or checks.labels({each: ask.each}) is not None):
-        return Invalid(ask.id, "each", f"this budget has a meter for each {each}; say which")
+    if each is None and named.each is not None:
+        return "each", "this budget has one meter for all"
+    if each is not None and (named.each is None or checks.labels({each: named.each}) is not None):
+        return "each", f"this budget has a meter for each {each}; say which"
     try:
-        period = periods.period_named(ask.period, per=rule.budget.per, zone=rule.budget.zone)
+        period = periods.period_named(named.period, per=rule.budget.per, zone=rule.budget.zone)
     except periods.PeriodError as error:
-        return Invalid(ask.id, "period", str(error))
+        return "period", str(error)
     if period.start > at:
-        return Invalid(ask.id, "period", "this period has not begun")
-    labels = {} if each is None or ask.each is None else {each: ask.each}
-    return wallet.place(rule, ask.each, labels, period.start)
+        return "period", "this period has not begun"
+    labels = {} if each is None or named.each is None else {each: named.each}
+    return wallet.place(rule, named.each, labels, period.start)
 
 
 def _utc_day(period: periods.Period) -> periods.Period:

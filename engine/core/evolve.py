@@ -29,6 +29,7 @@ from engine.core.messages import (
     HoldState,
     Lapsed,
     Line,
+    Loss,
     Observe,
     Observed,
     Planned,
@@ -141,6 +142,8 @@ def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
                 _meter(wallet, ask.budget, outcome.line).move(settled=ask.amount, held=0)
         case ApplyPlan(), Planned():
             _planned(wallet, ask, outcome)
+        case Loss(), Done():
+            _lost(wallet, ask, outcome)
         case ((Freeze() | Thaw() | Revoke() | Restore()), Done()):
             _switched(wallet, ask)
         case _:
@@ -360,6 +363,15 @@ def put_in_force(wallet: Wallet) -> None:
         rule = Rule(name, budget, wallet.generations[name], tuple(budget.where.items()))
         wallet.rules.setdefault(budget.unit, []).append(rule)
         wallet.named[name] = rule
+
+
+def _lost(wallet: Wallet, ask: Loss, told: Done) -> None:
+    for raised in told.raised:
+        _meter(wallet, raised.budget, raised.line).extra += raised.by
+    for budget, until in told.frozen.items():
+        frost = wallet.frozen.get(budget)
+        if frost is None or frost.until != until:
+            wallet.frozen[budget] = Frost(budget, ask.reason, wallet.at, until)
 
 
 def _switched(wallet: Wallet, ask: Freeze | Thaw | Revoke | Restore) -> None:

@@ -14,6 +14,7 @@ ASK_UNITS_MAX = 8  # in one ask
 OPTIONS_MAX = 8
 BUDGETS_MAX = 64  # in a plan
 MATCHES_MAX = 16  # budgets that one hold may touch: keeps an outcome under 4 KiB
+LOSS_METERS_MAX = 64  # that one loss vouches for: its outcome stays under 32 KiB
 TEXT_CHARS_MAX = 256  # a reason, a note, a link, who did it
 
 MESSAGE_ASKS_MAX = 1_024

@@ -149,9 +149,34 @@ class ApplyPlan(Ask, frozen=True, tag="plan"):
     by_whom: str = ""
 
 
-AnyAsk: TypeAlias = Hold | Settle | Renew | Observe | Adjust | Freeze | Thaw | Revoke | Restore | ApplyPlan
+class KnownUse(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One meter, and the highest `used` of it that whoever still remembers can vouch for."""
 
-ADMIN_ASKS = (Adjust, Freeze, Thaw, Revoke, Restore, ApplyPlan)
+    budget: str
+    period: str
+    used: int
+    each: str | None = None
+
+
+class Loss(Ask, frozen=True, tag="loss"):
+    """The store has lost something between these sequences, and an operator goes on from what is left.
+
+    Receipts and witnesses of that range are accepted from here on. Every meter of `used` counts at least as much; the
+    budgets of `freeze`, whose use nobody knows, take no holds until their period ends.
+    """
+
+    id: str
+    from_seq: int
+    to_seq: int
+    reason: str
+    by_whom: str = ""
+    used: list[KnownUse] = []
+    freeze: list[str] = []
+
+
+AnyAsk: TypeAlias = Hold | Settle | Renew | Observe | Adjust | Freeze | Thaw | Revoke | Restore | ApplyPlan | Loss
+
+ADMIN_ASKS = (Adjust, Freeze, Thaw, Revoke, Restore, ApplyPlan, Loss)
 """Asks that go to the wallet's `admin` subject."""
 
 
@@ -344,8 +369,20 @@ class Planned(Outcome, frozen=True, tag="planned"):
     restarts: list[str] = []
 
 
+class Raised(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A meter that a loss was told of, and by how much it counts more now, maybe 0."""
+
+    budget: str
+    by: int
+    line: Line
+
+
 class Done(Outcome, frozen=True, tag="done"):
+    """It is so from here on. Of a loss: what it raised, and until when each budget is frozen (None: until a thaw)."""
+
     id: str
+    raised: list[Raised] = []
+    frozen: dict[str, int | None] = {}
 
 
 AnyOutcome: TypeAlias = (

@@ -122,7 +122,7 @@ async def engine_on(
     async with Journal.connect(url, wallet=wallet, name="engine") as journal:
         snapshots = Snapshots(data, wallet) if data is not None else None
         instance = f"e-{secrets.token_hex(4)}"
-        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=snapshots)
+        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=snapshots, data=data)
         async with running(engine, engine.run(), journal) as started:
             if ready:
                 await eventually(lambda: engine.ready.is_set() or started.task.done())
@@ -134,7 +134,8 @@ async def projector_on(
     url: str, wallet: str, *, ready: bool = True, data: Path | None = None
 ) -> AsyncIterator[Started[Projector]]:
     async with Journal.connect(url, wallet=wallet, name="projector") as journal:
-        projector = Projector(journal, snapshots=Snapshots(data, wallet, of="projector") if data is not None else None)
+        snapshots = Snapshots(data, wallet, of="projector") if data is not None else None
+        projector = Projector(journal, snapshots=snapshots, data=data)
         async with running(projector, projector.run(), journal) as started:
             if ready:
                 await eventually(lambda: projector.caught_up.is_set() or started.task.done())

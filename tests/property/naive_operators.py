@@ -6,7 +6,7 @@ from typing import TypeAlias
 from zoneinfo import available_timezones
 
 from property.naive_books import LABEL, Books, Bound, invalid, is_amount, is_id, limit_of
-from property.naive_calendar import SECOND, period_named
+from property.naive_calendar import SECOND, period_at, period_named
 
 from engine.core import limits
 from engine.core.messages import (
@@ -20,9 +20,12 @@ from engine.core.messages import (
     Dropped,
     Freeze,
     Invalid,
+    KnownUse,
+    Loss,
     Observe,
     Observed,
     Planned,
+    Raised,
     Restore,
     Revoke,
     Thaw,
@@ -32,7 +35,7 @@ from engine.core.plan import Budget, Plan, PlanError, digest, validate
 ZONES = available_timezones()  # 5 ms a look
 UTC_DAY_SOURCES = ("cloudflare", "openai", "anthropic", "openrouter")
 
-Operated: TypeAlias = Observe | Adjust | Freeze | Thaw | Revoke | Restore
+Operated: TypeAlias = Observe | Adjust | Freeze | Thaw | Revoke | Restore | Loss
 
 
 class OperatorRules(Books):
@@ -48,6 +51,8 @@ class OperatorRules(Books):
                 outcome: AnyOutcome = self._observe(ask)
             case Adjust():
                 outcome = self._adjust(ask)
+            case Loss():
+                outcome = self._lose(ask)
             case Freeze():
                 outcome = self._freeze(ask)
             case Thaw():
@@ -70,7 +75,7 @@ class OperatorRules(Books):
     def _remember(self, ask: Operated | ApplyPlan) -> None:
         self.done[type(ask).__name__, ask.id] = (ask, self.seq, self.remembered_until())
 
-    def _named_meter(self, ask: Observe | Adjust) -> tuple[Bound, dict[str, str]] | None:
+    def _named_meter(self, ask: Observe | Adjust | KnownUse) -> tuple[Bound, dict[str, str]] | None:
         """The meter of the newest generation that the ask names, if its period has begun."""
         assert self.plan is not None
         budget = self.plan.budgets.get(ask.budget)
@@ -110,6 +115,36 @@ class OperatorRules(Books):
         self.alive[bound.key].adjusted += ask.amount
         self.raise_extras()
         return Adjusted(id=ask.id, line=self.line(bound, labels))
+
+    def _lose(self, ask: Loss) -> AnyOutcome:
+        assert self.plan is not None
+        named = [self._named_meter(use) for use in ask.used]
+        if any(name not in self.plan.budgets for name in ask.freeze):
+            return invalid(ask.id)
+        meters = []
+        for each in named:
+            if each is None or (each[0].key not in self.alive and each[0].end <= self.horizon):
+                return invalid(ask.id)
+            meters.append(each)
+        raised = []
+        for use, (bound, labels) in zip(ask.used, meters, strict=True):
+            self.make(bound.key, bound.end)
+            by = max(0, use.used - self.used(bound.key))
+            self.alive[bound.key].extra += by
+            raised.append(Raised(budget=use.budget, by=by, line=self.line(bound, labels)))
+        ends = {name: self._freeze_for_the_period(ask, name) for name in ask.freeze}
+        return Done(id=ask.id, raised=raised, frozen=ends)
+
+    def _freeze_for_the_period(self, ask: Loss, name: str) -> int | None:
+        assert self.plan is not None
+        budget = self.plan.budgets[name]
+        _, _, end = period_at(self.at, budget.per, budget.zone)
+        until = None if budget.per == "total" else end
+        known = self.frozen.get(name)
+        if known is not None and (known.until is None or (until is not None and known.until >= until)):
+            return known.until
+        self.frozen[name] = Freeze(id=ask.id, scope=name, reason=ask.reason, until=until)
+        return until
 
     def _freeze(self, ask: Freeze) -> AnyOutcome:
         if not self._is_scope(ask.scope):
@@ -178,6 +213,10 @@ def is_told_right(ask: Operated) -> bool:
     """Whether nothing is wrong with the ask by itself."""
     if isinstance(ask, Observe):
         return is_amount(ask.figure)
+    if isinstance(ask, Loss):
+        meters = {(use.budget, use.each, use.period) for use in ask.used}
+        sound = len(meters) == len(ask.used) <= limits.LOSS_METERS_MAX and all(is_amount(use.used) for use in ask.used)
+        return sound and 1 <= ask.from_seq <= ask.to_seq
     return not isinstance(ask, Adjust) or abs(ask.amount) <= limits.AMOUNT_MAX
 
 

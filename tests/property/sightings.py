@@ -16,6 +16,7 @@ from engine.core.messages import (
     AnyOutcome,
     Closed,
     Conflict,
+    Done,
     Entry,
     Exhausted,
     Forgotten,
@@ -23,6 +24,7 @@ from engine.core.messages import (
     Held,
     Hold,
     Late,
+    Loss,
     Observed,
     Planned,
     Renew,
@@ -43,7 +45,8 @@ EVERY = frozenset((
     "conflict: settle", "conflict: operator", "overrun", "late", "unheld", "unreported", "corrected", "estimated",
     "progress", "settled after its period", "money came back", "stray", "a provisional stray", "a stray in the past",
     "forgotten", "dropped by a settle", "dropped by an adjust", "observed higher",
-    "observed lower", "adjusted below zero", "restart", "a limit below what is used",
+    "observed lower", "adjusted below zero", "restart", "a loss that raised", "a loss that raised nothing",
+    "a loss that froze", "a loss that found a longer freeze", "a limit below what is used",
     "a charge to a budget that is gone or restarted", "a capped lapse", "settled while due", "closed while due",
 ))  # fmt: skip
 
@@ -68,7 +71,7 @@ def of_one(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
         case Settle():
             yield from of_unknown(outcome, auditor)
         case _:
-            yield from of_operator(ask, outcome)
+            yield from of_operator(ask, outcome, auditor)
     match outcome:
         case Held():
             yield from of_held(ask, outcome, auditor)
@@ -105,7 +108,7 @@ def of_unknown(outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
             yield "forgotten"
 
 
-def of_operator(ask: AnyAsk, outcome: AnyOutcome) -> Iterator[str]:
+def of_operator(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
     match outcome:
         case Observed():
             yield "observed higher" if outcome.raised_by else "observed lower"
@@ -114,6 +117,14 @@ def of_operator(ask: AnyAsk, outcome: AnyOutcome) -> Iterator[str]:
                 yield "dropped by an adjust"
             if isinstance(ask, Adjust) and ask.amount < 0:
                 yield "adjusted below zero"
+        case Done():
+            yield from (
+                "a loss that raised" if raised.by else "a loss that raised nothing" for raised in outcome.raised
+            )
+            if outcome.frozen:
+                yield "a loss that froze"
+            if isinstance(ask, Loss) and any(auditor.frozen[name].reason != ask.reason for name in outcome.frozen):
+                yield "a loss that found a longer freeze"
         case Planned() if outcome.restarts:
             yield "restart"
 

@@ -20,6 +20,8 @@ from engine.core.messages import (
     ApplyPlan,
     Freeze,
     Hold,
+    KnownUse,
+    Loss,
     Observe,
     Option,
     Renew,
@@ -76,7 +78,7 @@ class Story:
         self.said: list[AnyAsk] = []
         self.acts = (
             (30, self.hold), (24, self.settle), (9, self.renew), (6, self.observe), (4, self.adjust), (3, self.freeze),
-            (3, self.thaw), (2, self.revoke), (2, self.restore), (5, self.plan), (12, self.repeat),
+            (3, self.thaw), (2, self.revoke), (2, self.restore), (5, self.plan), (12, self.repeat), (2, self.loss),
         )  # fmt: skip
 
     def opening(self, random: Random) -> tuple[int, list[AnyAsk]]:
@@ -297,6 +299,17 @@ class Story:
             each=self.each(random, budget),
         )  # fmt: skip
 
+    def loss(self, random: Random) -> Loss:
+        assert self.auditor.plan is not None
+        used = []
+        for _ in range(random.choice((0, 1, 1, 2))):
+            name, budget = self.some_budget(random)
+            most = self.amount(random, budget.unit)
+            used.append(KnownUse(name, self.some_period(random, budget), most, self.each(random, budget)))
+        freeze = random.choice(([], [], [random.choice([*self.auditor.plan.budgets, "ever"])]))
+        return Loss(id=self.some_id(random, "l"), from_seq=random.choice((0, 1, 5, 5, 5)), to_seq=random.choice((5, 9)),
+                    reason="a bit", by_whom="ops", used=used, freeze=freeze)  # fmt: skip
+
     def scope(self, random: Random) -> str:
         assert self.auditor.plan is not None
         return random.choice(("all", "user=bob", "key=k1", "provider=jev", "nothing", *self.auditor.plan.budgets))
@@ -371,7 +384,7 @@ class Story:
                 return replace(ask, figure=ask.figure + 5)
             case Adjust():
                 return replace(ask, amount=ask.amount + 1)
-            case Freeze() | Thaw() | Revoke() | Restore():
+            case Freeze() | Thaw() | Revoke() | Restore() | Loss():
                 return replace(ask, reason="another")
             case _:
                 return ask

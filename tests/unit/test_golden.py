@@ -34,14 +34,17 @@ from engine.core.messages import (
     Held,
     Hold,
     Invalid,
+    KnownUse,
     Lapsed,
     Late,
     Left,
     Line,
+    Loss,
     Observe,
     Observed,
     Option,
     Planned,
+    Raised,
     Renew,
     Reply,
     Restore,
@@ -106,6 +109,16 @@ ASKS: list[AnyAsk] = [
     Restore("u", "key", "k1", "found", "ops"),
     ApplyPlan("p", Plan(budgets={"jev": Budget("usd", 1_000)}, tzdata="2026.1"), ""),
     ApplyPlan("p", PLAN, "d1", "ops"),
+    Loss("l", 101, 240, "a flipped bit"),
+    Loss(
+        "l",
+        101,
+        240,
+        "a flipped bit",
+        "ops",
+        [KnownUse("jev", "2026-11-30", 5), KnownUse("u", "2026-11-30", 0, "a")],
+        ["neurons"],
+    ),
 ]
 
 STORED_ASKS = """
@@ -163,6 +176,12 @@ STORED_ASKS = """
  "public":"amounts","note":"a note","link":"https://example.org"}},"rules":1,"units":{"usd":9,"jpy":6},
  "ttl_s":60,"ttl_s_min":2,"ttl_s_max":90,"on_lapse":"release","remember_s":7,"zone":"Asia/Tokyo","tzdata":""},
  "replaces":"d1","by_whom":"ops"}
+
+{"ask":"loss","id":"l","from_seq":101,"to_seq":240,"reason":"a flipped bit"}
+
+{"ask":"loss","id":"l","from_seq":101,"to_seq":240,"reason":"a flipped bit","by_whom":"ops",
+ "used":[{"budget":"jev","period":"2026-11-30","used":5},{"budget":"u","period":"2026-11-30","used":0,"each":"a"}],
+ "freeze":["neurons"]}
 """
 
 OUTCOMES: list[AnyOutcome] = [
@@ -202,6 +221,7 @@ OUTCOMES: list[AnyOutcome] = [
     Planned("p", "d1"),
     Planned("p", "d1", ["jev"]),
     Done("f"),
+    Done("l", [Raised("jev", 3, LINE), Raised("user", 0, EACH)], {"neurons": 86_400, "ever": None}),
 ]
 
 STORED_OUTCOMES = """
@@ -269,6 +289,10 @@ STORED_OUTCOMES = """
 {"outcome":"planned","id":"p","digest":"d1","restarts":["jev"]}
 
 {"outcome":"done","id":"f"}
+
+{"outcome":"done","id":"l","raised":[{"budget":"jev","by":3,"line":{"period":"2026-11-30","start":0,"end":86400,
+ "limit":1000,"remaining":600}},{"budget":"user","by":0,"line":{"period":"2026-11-30","start":0,"end":86400,
+ "limit":80,"remaining":-5,"each":"alice"}}],"frozen":{"neurons":86400,"ever":null}}
 """
 
 CARRIED: list[msgspec.Struct] = [

@@ -7,7 +7,7 @@ import pytest
 from wallets import TODAY, Books, amount, budget, moment
 
 from engine.core.documents import DayTotals, Life, Status
-from engine.core.messages import Entry
+from engine.core.messages import Entry, KnownUse, Loss
 from engine.core.plan import Budget, LapsePolicy, Plan
 from engine.core.restore import NotRestoredError, load
 from engine.core.tell import read
@@ -227,6 +227,13 @@ def test_the_gap_to_the_providers_figure_is_its_own_number() -> None:
     observed = shown.status().budgets[0].observed
     assert observed is not None
     assert (observed.source, observed.figure, observed.as_of) == ("cloudflare", usd("0.50"), moment("09:05"))
+
+
+def test_what_a_loss_raised_reaches_its_day() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.send(Loss("l", 5, 9, "a flipped bit", used=[KnownUse("jev", TODAY, usd("0.90"))]))
+    assert (shown.day().extra, shown.day().peak) == (usd("0.50"), usd("0.90"))
 
 
 def test_a_changed_limit_is_shown_from_the_next_decision_on() -> None:

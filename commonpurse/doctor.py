@@ -1,0 +1,277 @@
+"""`purse doctor`: is everything in order, and what can be done where it is not.
+
+It looks and explains. Only two things change anything, and only when they are asked for: accepting a loss, which
+appends one ask to the stream, and putting back a store that was set aside.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from commonpurse.aside import copies_of, store_of
+from commonpurse.survey import Survey, loss_of, survey, witnesses
+from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Done, Loss, Planned
+from engine.core.plan import Plan
+from engine.core.tell import tell
+from engine.embedded import embedded_nats
+from engine.errors import Misconfigured, NoAnswer, PurseError, StreamRefused, Untrusted
+from engine.journal import NO_STREAM, Journal
+from engine.plan_file import DEFAULT_PLAN
+from engine.plan_file import read as read_plan
+from engine.witness import FOLDER, ROLES
+
+CLOCK_OFF_S_MAX = 60
+FREE_BYTES_MIN = 256 * 1024 * 1024
+APPEND_WAIT_S = 30.0
+CONNECT_WAIT_S = 1.0
+NS = 1_000_000_000
+
+State = Literal["ok", "problem", "untrusted"]
+_RUNNING = re.compile(r'listen: "([^"]+)".*?user: "([^"]+)", password: "([^"]+)"', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient:
+    """What is looked at. `nats`: a server that runs elsewhere; else the one on the data folder, started if need be."""
+
+    data: Path
+    wallet: str = "main"
+    nats: str | None = None
+    config: Path | None = None
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was looked at, in words for the person who must do something about it."""
+
+    check: str
+    state: State
+    says: str
+
+
+class Report(msgspec.Struct):
+    """All that was looked at. `lost`: ranges of sequences; `loss`: what was appended, if anything."""
+
+    findings: list[Finding] = []
+    lost: list[tuple[int, int]] = []
+    loss: Loss | None = None
+
+    def add(self, check: str, says: str, *, state: State = "ok") -> None:
+        self.findings.append(Finding(check, state, says))
+
+    @property
+    def exit_code(self) -> int:
+        """0 all is well, 1 there are problems, 4 the stream cannot be trusted."""
+        states = {finding.state for finding in self.findings}
+        return 4 if "untrusted" in states else 1 if "problem" in states else 0
+
+
+async def examine(patient: Patient, *, accept_loss: bool = False, by_whom: str = "", reason: str = "") -> Report:
+    """Look at everything; with `accept_loss`, append the loss that covers what is lost, and say so."""
+    report = Report()
+    _look_at_config(patient, report)
+    _look_at_disk(patient, report)
+    _look_at_copies(patient, report)
+    if patient.nats is None and not store_of(patient.data).is_dir():
+        report.add("stream", f"There is no store in {patient.data} yet: `purse up` makes it.", state="problem")
+        return report
+    try:
+        async with _server(patient, report) as url, Journal.connect(url, wallet=patient.wallet) as journal:
+            if accept_loss:
+                await journal.ensure_stream()
+            found = await survey(journal, patient.data)
+            _explain(found, report)
+            _look_at_clock(found, report)
+            _look_at_witnesses(patient, report)
+            if accept_loss:
+                await _accept(journal, found, patient, report, by_whom=by_whom, reason=reason)
+    except Untrusted as error:
+        report.add("stream", str(error), state="untrusted")
+    except PurseError as error:
+        report.add("stream", str(error), state="problem")
+        _miss_the_whole_stream(patient, error, report)
+    return report
+
+
+@asynccontextmanager
+async def _server(patient: Patient, report: Report) -> AsyncIterator[str]:
+    """The server that runs, or one of our own on the data folder for as long as we look."""
+    if patient.nats is not None:
+        yield patient.nats
+        return
+    running = await _running(patient)
+    if running is not None:
+        report.add("server", f"`purse up` runs on {patient.data}.")
+        yield running
+        return
+    async with embedded_nats(patient.data, wallet=patient.wallet) as server:
+        report.add("server", "Nothing runs here now; a server was started to look, on this machine only.")
+        yield server.url
+
+
+async def _running(patient: Patient) -> str | None:
+    """The address of the server that runs on this folder, from the file it was started with; None if none answers."""
+    try:
+        found = _RUNNING.search((patient.data / "nats" / "nats.conf").read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    if found is None:
+        return None
+    url = f"nats://{found[2]}:{found[3]}@{found[1]}"
+    host, _, port = found[1].rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=CONNECT_WAIT_S):
+            pass  # somebody listens; only the credentials tell whether it is ours
+        async with Journal.connect(url, wallet=patient.wallet):
+            return url
+    except (OSError, ValueError, NoAnswer, Misconfigured):
+        return None
+
+
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+def _look_at_config(patient: Patient, report: Report) -> None:
+    if patient.config is None:
+        return report.add("config", "No config file was named: the plan on the stream is the one in force.")
+    try:
+        read_plan(patient.config)
+    except Misconfigured as error:
+        return report.add("config", str(error), state="problem")
+    return report.add("config", f"{patient.config} can be read.")
+
+
+def _look_at_disk(patient: Patient, report: Report) -> None:
+    there = next(folder for folder in (patient.data, *patient.data.resolve().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    store = store_of(patient.data)
+    size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file()) if store.is_dir() else 0
+    says = f"{_megabytes(free)} are free, the store takes {_megabytes(size)}."
+    if free < FREE_BYTES_MIN:
+        report.add("disk", f"{says} The stream will soon refuse: make room.", state="problem")
+    elif free < 2 * size:
+        report.add("disk", f"{says} Too little to set a copy aside after an unclean stop.", state="problem")
+    else:
+        report.add("disk", says)
+
+
+def _look_at_copies(patient: Patient, report: Report) -> None:
+    copies = copies_of(patient.data)
+    if copies:
+        names = ", ".join(copy.name for copy in copies)
+        report.add("copies", f"Set aside before a server touched the store after an unclean stop: {names}.")
+    else:
+        report.add("copies", "No copy of the store is set aside; one is made after an unclean stop.")
+
+
+def _look_at_clock(found: Survey, report: Report) -> None:
+    off_s = (found.now - time.time_ns()) / NS
+    ahead_s = (found.wallet.at - found.now) / NS
+    if abs(off_s) > CLOCK_OFF_S_MAX:
+        report.add("clock", f"The server's clock and this machine's differ by {off_s:+.0f} s.", state="problem")
+    elif ahead_s > CLOCK_OFF_S_MAX:
+        report.add("clock", f"The newest message is from {ahead_s:.0f} s in the future.", state="problem")
+    else:
+        report.add("clock", "The server's clock and this machine's agree.")
+
+
+def _look_at_witnesses(patient: Patient, report: Report) -> None:
+    for role in ROLES:
+        path = patient.data / FOLDER / f"{patient.wallet}-{role}.json"
+        if not path.exists():
+            report.add("witness", f"The {role} has written none yet.")
+    readable = len(witnesses(patient.data, patient.wallet))
+    there = sum((patient.data / FOLDER / f"{patient.wallet}-{role}.json").exists() for role in ROLES)
+    if readable < there:
+        report.add("witness", "A witness is damaged; it is written anew while the wallet runs.", state="problem")
+
+
+def _miss_the_whole_stream(patient: Patient, error: PurseError, report: Report) -> None:
+    """There is none; that is bad news only where somebody has seen one."""
+    seen = max((seen.seq for seen in witnesses(patient.data, patient.wallet)), default=0)
+    if seen and isinstance(error, StreamRefused) and error.code == NO_STREAM:
+        report.lost.append((1, seen))
+        report.add("stream", f"It was there up to sequence {seen:,}: all of it is lost. {_WAYS_OUT}", state="untrusted")
+
+
+def _explain(found: Survey, report: Report) -> None:
+    if found.broken:
+        report.add(
+            "stream",
+            f"{found.broken}. What stands there was changed or is not from this wallet: no loss can cover that. "
+            "Put back a store that was set aside (`purse doctor --restore-aside`) or a backup of your own.",
+            state="untrusted",
+        )
+    for gone in found.contradictions:
+        report.lost.append((gone.first, gone.last))
+        report.add("stream", f"{gone.why}.", state="untrusted")
+    if found.contradictions:
+        report.add("stream", _WAYS_OUT, state="untrusted")
+    elif not found.broken:
+        report.add("stream", f"Whole from its beginning to sequence {found.last:,}, as everybody has seen it.")
+
+
+_WAYS_OUT = (
+    "Asks and tolds that were acknowledged are gone, so what is left says less was spent than was. The engine decides "
+    "nothing until you choose: (1) put back a copy that still has them, `purse doctor --restore-aside`, or a backup of "
+    "your own; (2) go on without them, `purse doctor --accept-loss`: budgets then count at least what the projector's "
+    "documents still know, those nobody knows enough of are frozen until they reset, and calls that were open are "
+    "charged when they settle."
+)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1_000_000:,.0f} MB"
+
+
+# --- accepting --------------------------------------------------------------------------------------------------------
+
+
+async def _accept(
+    journal: Journal, found: Survey, patient: Patient, report: Report, *, by_whom: str, reason: str
+) -> None:
+    if not found.contradictions:
+        return report.add("loss", "Nothing is lost: there is nothing to accept.")
+    if found.broken:
+        return report.add("loss", "A loss would not help here; nothing was appended.", state="untrusted")
+    asks: list[AnyAsk] = []
+    if found.wallet.plan is None:  # it is lost as well, and before a plan nothing can be said of any budget
+        asks.append(ApplyPlan(f"doctor:{secrets.token_hex(8)}", _plan_of(patient), "", by_whom))
+    told = tell(found.wallet, seq=found.last + 1, ts=found.now, asks=asks).out
+    asks.append(loss := loss_of(found, by_whom=by_whom, reason=reason))
+    told += tell(found.wallet, seq=found.last + 2, ts=found.now, asks=[loss]).out
+    if not all(isinstance(outcome, Planned | Done) for outcome in told):
+        return report.add("loss", f"It would be refused ({told}); nothing was appended.", state="untrusted")
+    try:
+        await journal.append("admin", msgspec.json.encode(AskMessage(asks=asks)), wait_s=APPEND_WAIT_S)
+    except (NoAnswer, StreamRefused) as error:
+        return report.add("loss", f"The stream did not take it: {error}", state="untrusted")
+    report.loss = loss
+    report.findings = [finding for finding in report.findings if finding.state != "untrusted"]
+    report.add("loss", _accepted(loss))
+    return None
+
+
+def _plan_of(patient: Patient) -> Plan:
+    """The operator's plan, else the one that comes with us. Raises `Misconfigured`."""
+    written = read_plan(patient.config).plan if patient.config is not None else None
+    return written or DEFAULT_PLAN
+
+
+def _accepted(loss: Loss) -> str:
+    known = ", ".join(f"{use.budget} ({use.period})" for use in loss.used) or "none"
+    frozen = ", ".join(loss.freeze) or "none"
+    return (
+        f"The loss of {loss.from_seq:,} to {loss.to_seq:,} is on the record as {loss.id}. Counted at what is still "
+        f"known: {known}. Frozen until they reset (or `purse thaw`): {frozen}. Start the wallet again with `purse up`."
+    )
