@@ -11,19 +11,20 @@ import asyncio
 import gc
 import itertools
 import os
+import signal
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import click
 import msgspec
 import structlog
 
-from bench.child import Child, child
+from bench.child import Child, EndedError, child
 from bench.contender import COST, Call
 from bench.core import NOON, STEP_NS, Teller
 from bench.drive import cpu_s
@@ -76,6 +77,7 @@ async def _restart(root: Path, asks: int) -> None:
         async with _engine(server.url, root, "building", data=root) as engine:
             last = await _build(journal, engine, asks)
             await _told(journal, engine, last)
+            await _ended(engine)
         print(f"{asks:,} asks told in {time.monotonic() - began:.0f} s", flush=True)
         (newest,) = sorted((root / "snapshots" / WALLET).iterdir())[-1:]
         print(f"snapshot: {newest.stat().st_size / 1e6:.0f} MB", flush=True)
@@ -150,6 +152,15 @@ async def _told(journal: Journal, engine: Child, last: int) -> None:
             return
         await asyncio.sleep(POLL_S)
     raise NoAnswer(f"not told within {READY_WAIT_S:g} s")
+
+
+async def _ended(engine: Child) -> None:
+    """Stop it and let it put down its last snapshot, however busy the machine is."""
+    os.kill(engine.pid, signal.SIGTERM)
+    with suppress(EndedError):
+        while True:
+            engine.check()
+            await asyncio.sleep(POLL_S)
 
 
 # --- the pause --------------------------------------------------------------------------------------------------------

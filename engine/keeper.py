@@ -2,6 +2,10 @@
 
 A state can be kept only where it is that of the newest told. When a snapshot is due the engine therefore decides
 nothing more until all it has decided is on record; that is its own business, this only says when and does it.
+
+The pause is the fork, which copies page tables: 6 ms of CPU for a process that knows nothing, 23 ms with 100,000 open
+holds (257 MB), 65 ms with a million remembered ids besides (744 MB), on a machine five times overloaded: per 100,000
+some 16 ms for open holds, 4 ms for ids. `python -m bench.restart` measures it.
 """
 
 from __future__ import annotations
@@ -55,7 +59,10 @@ class Keeper:
     def keep(self, snapshot: Snapshot) -> None:
         """Put this down while the engine goes on; the pause is the fork alone."""
         began = time.monotonic()
-        self._child = Forked(lambda: self._write(snapshot))
+        try:
+            self._child = Forked(lambda: self._write(snapshot))
+        except OSError as error:  # no memory for a child: the older ones still stand
+            log.warning("snapshot_not_written", told=snapshot.told, why=str(error))
         pause_ms = round(1000 * (time.monotonic() - began), 1)
         log.info("snapshot", told=snapshot.told, upto=snapshot.wallet.upto, tolds=self._tolds, pause_ms=pause_ms)
         self._kept(snapshot.wallet)

@@ -132,11 +132,11 @@ class Engine:
         """Replay, then serve until cancelled. Raises `Untrusted` when going on could grant money twice."""
         await self._journal.wait_for_stream()
         await self._witness.check(self._journal, self._losses)
+        await self._restore()
         self._replay_to = await self._journal.last_seq()
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self._replayed()
-        await self._restore()
         self._follower.last = self.wallet.upto
         client, names = self._journal.client, self._journal.names
         asking = await client.subscribe(names.subject("ready"), cb=self._on_ready_asked)

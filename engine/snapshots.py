@@ -188,7 +188,7 @@ class _Info(msgspec.Struct, frozen=True):
 
 
 async def usable(snapshot: Snapshot, journal: Journal, losses: Losses) -> bool:
-    """Whether reading may go on from this snapshot. Raises `Untrusted` if the stream contradicts it and no loss was accepted.
+    """Whether reading may go on from here. Raises `Untrusted` if the stream contradicts it and no loss was accepted.
 
     A snapshot from inside an accepted loss is not used: what was told there does not count any more.
     """

@@ -139,7 +139,7 @@ class Spool:
             file.close()
 
     def _keep(self, waiting: list[Slip]) -> str:
-        if self._own.mostly_struck:
+        if self._own.worn:
             self._own.rewrite()
         fitting: list[Slip] = []
         left: list[Slip] = []

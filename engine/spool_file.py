@@ -183,9 +183,10 @@ class SpoolFile:
             self._write(_line(_encoder.encode(Record(struck=struck))))
 
     @property
-    def mostly_struck(self) -> bool:
-        """Whether so much of it was struck that it should be written anew."""
-        return self._size > BYTES_MAX and self._size > 2 * self._bytes
+    def worn(self) -> bool:
+        """Whether it should be written anew: most of it was struck, or somebody has removed it."""
+        mostly_struck = self._size > BYTES_MAX and self._size > 2 * self._bytes
+        return mostly_struck or os.fstat(self._descriptor).st_nlink == 0
 
     def rewrite(self) -> None:
         """Go on in a new file that has only what is still kept, under the same numbers."""

@@ -82,12 +82,12 @@ class Projector:
         """Fold and answer until cancelled. Raises `Untrusted` if the stream contradicts itself."""
         await self._journal.wait_for_stream()
         await self._witness.check(self._journal, self._losses)
+        await self._restore()
         self._replay_to = await self._journal.last_seq()
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self.caught_up.set()
         bucket = await self._bucket()
-        await self._restore()
         self._follower.last = self.projection.wallet.upto
         answers: dict[str, Callable[[bytes], bytes]] = {
             "status": lambda _: _encoder.encode(self._status()),

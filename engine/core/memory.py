@@ -88,7 +88,7 @@ class Memory(Generic[Record]):
 
     def load(self, portions: Iterable[dict[str, Record]]) -> None:
         """Remember what was dumped and nothing else. The dicts are taken over as they are: copying costs seconds."""
-        self._buckets = [_bucket_of(records) for records in portions]
+        self._buckets = [_bucket_of(records) for records in portions if records]
 
     def _bucket(self, forget_at: int) -> _Bucket[Record]:
         if self._buckets:

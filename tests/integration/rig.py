@@ -114,15 +114,16 @@ async def engine_on(
     ready: bool = True,
     kind: type[Engine] = Engine,
     data: Path | None = None,
+    snapshots: bool = True,
 ) -> AsyncIterator[Started[Engine]]:
     """An engine with a connection of its own, beside the test; `ready` waits for the end of its replay.
 
-    It keeps its snapshots under `data`, if given.
+    It keeps its witness and, unless told otherwise, its snapshots under `data`, if given.
     """
     async with Journal.connect(url, wallet=wallet, name="engine") as journal:
-        snapshots = Snapshots(data, wallet) if data is not None else None
+        kept = Snapshots(data, wallet) if data is not None and snapshots else None
         instance = f"e-{secrets.token_hex(4)}"
-        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=snapshots, data=data)
+        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=kept, data=data)
         async with running(engine, engine.run(), journal) as started:
             if ready:
                 await eventually(lambda: engine.ready.is_set() or started.task.done())
@@ -131,11 +132,11 @@ async def engine_on(
 
 @asynccontextmanager
 async def projector_on(
-    url: str, wallet: str, *, ready: bool = True, data: Path | None = None
+    url: str, wallet: str, *, ready: bool = True, data: Path | None = None, snapshots: bool = True
 ) -> AsyncIterator[Started[Projector]]:
     async with Journal.connect(url, wallet=wallet, name="projector") as journal:
-        snapshots = Snapshots(data, wallet, of="projector") if data is not None else None
-        projector = Projector(journal, snapshots=snapshots, data=data)
+        kept = Snapshots(data, wallet, of="projector") if data is not None and snapshots else None
+        projector = Projector(journal, snapshots=kept, data=data)
         async with running(projector, projector.run(), journal) as started:
             if ready:
                 await eventually(lambda: projector.caught_up.is_set() or started.task.done())

@@ -36,8 +36,8 @@ async def use(server: EmbeddedServer, data: Path, *, calls: int) -> int:
     """A wallet in which some holds are made; the last sequence of its stream."""
     async with (
         wallet_on(server.url, WALLET) as journal,
-        engine_on(server.url, WALLET, data=data),
-        projector_on(server.url, WALLET, data=data),
+        engine_on(server.url, WALLET, data=data, snapshots=False),
+        projector_on(server.url, WALLET, data=data, snapshots=False),
         Purse.connect(server.url, wallet=WALLET) as purse,
     ):
         for number in range(calls):
@@ -99,7 +99,10 @@ async def test_an_accepted_loss_is_on_the_record_with_who_and_why(tmp_path: Path
     loss = said["loss"]
     assert (loss["from_seq"], loss["to_seq"], loss["reason"]) == (1, last, "the disk broke")
     assert loss["used"] == [{"budget": "jev", "period": "total", "used": 3 * rig.CENT}]
-    async with embedded_nats(tmp_path) as server, engine_on(server.url, WALLET, data=tmp_path) as started:
+    async with (
+        embedded_nats(tmp_path) as server,
+        engine_on(server.url, WALLET, data=tmp_path, snapshots=False) as started,
+    ):
         (meter,) = await rig.eventually(lambda: list(started.service.wallet.metering.values()))
         assert meter.used == 3 * rig.CENT
     assert (await doctor(tmp_path))[0] == 0
@@ -113,7 +116,10 @@ async def test_where_the_whole_stream_is_gone_a_plan_comes_before_the_loss(tmp_p
     config.write_text('[budgets.jev]\nunit = "usd"\nlimit = "1.00"\nper = "total"\n', encoding="utf-8")
     code, said = await doctor(tmp_path, "--accept-loss", "--config", str(config))
     assert code == 0, said
-    async with embedded_nats(tmp_path) as server, engine_on(server.url, WALLET, data=tmp_path) as started:
+    async with (
+        embedded_nats(tmp_path) as server,
+        engine_on(server.url, WALLET, data=tmp_path, snapshots=False) as started,
+    ):
         (meter,) = await rig.eventually(lambda: list(started.service.wallet.metering.values()))
         assert (meter.budget, meter.used) == ("jev", 3 * rig.CENT)
 
@@ -141,7 +147,10 @@ async def test_a_store_that_was_set_aside_can_be_put_back(tmp_path: Path) -> Non
     assert (code, said["restored"], said["last_seq"], said["replaced_last_seq"]) == (0, copy, last, 0)
     assert names_aside(tmp_path) == [copy, said["kept"].rsplit("/", 1)[-1]]
     assert (await doctor(tmp_path))[0] == 0
-    async with embedded_nats(tmp_path) as server, engine_on(server.url, WALLET, data=tmp_path) as started:
+    async with (
+        embedded_nats(tmp_path) as server,
+        engine_on(server.url, WALLET, data=tmp_path, snapshots=False) as started,
+    ):
         assert len(started.service.wallet.open) == 3
 
 

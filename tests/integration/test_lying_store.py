@@ -82,8 +82,8 @@ async def wallet_in_use(server: EmbeddedServer, wallet: str, data: Path) -> Asyn
     """A wallet with engine and projector, both with their witness, on which some calls have been made."""
     async with (
         wallet_on(server.url, wallet),
-        engine_on(server.url, wallet, data=data),
-        projector_on(server.url, wallet, data=data),
+        engine_on(server.url, wallet, data=data, snapshots=False),
+        projector_on(server.url, wallet, data=data, snapshots=False),
         Purse.connect(server.url, wallet=wallet) as purse,
     ):
         for number in range(CALLS):
@@ -113,7 +113,7 @@ def meter_of(engine: Engine) -> Meter:
 
 async def refused(url: str, wallet: str, data: Path | None) -> Untrusted:
     """An engine that does not start, and why."""
-    async with engine_on(url, wallet, data=data, ready=False) as started:
+    async with engine_on(url, wallet, data=data, snapshots=False, ready=False) as started:
         error = await started.end()
     assert isinstance(error, Untrusted)
     return error
@@ -154,8 +154,8 @@ async def test_m2_with_an_accepted_loss_the_wallet_goes_on_and_counts_what_was_k
     assert (accepted.loss.used, accepted.loss.freeze) == ([KnownUse("jev", "total", USED)], [])
 
     async with (
-        engine_on(own_server.url, wallet_name, data=data) as started,
-        projector_on(own_server.url, wallet_name, data=data),
+        engine_on(own_server.url, wallet_name, data=data, snapshots=False) as started,
+        projector_on(own_server.url, wallet_name, data=data, snapshots=False),
         Purse.connect(own_server.url, wallet=wallet_name) as purse,
     ):
         await eventually(lambda: not started.service._decided)
@@ -164,7 +164,9 @@ async def test_m2_with_an_accepted_loss_the_wallet_goes_on_and_counts_what_was_k
         assert isinstance(await purse.hold({"usd": "0.05"}, id="new"), Held)
         assert isinstance(await purse.settle("new", {"usd": "0.05"}), Settled)
         state = started.service.wallet.dump()
-    async with engine_on(own_server.url, wallet_name, data=data) as started:  # again, from the record alone
+    async with engine_on(
+        own_server.url, wallet_name, data=data, snapshots=False
+    ) as started:  # again, from the record alone
         assert started.service.wallet.dump() == state
     assert (await examine(patient)).exit_code == 0
     async with Journal.connect(own_server.url, wallet=wallet_name) as journal:
@@ -177,7 +179,7 @@ async def test_what_no_projector_saw_to_the_end_is_frozen_until_it_resets(
     async with wallet_in_use(own_server, wallet_name, data):
         pass
     async with (
-        engine_on(own_server.url, wallet_name, data=data),
+        engine_on(own_server.url, wallet_name, data=data, snapshots=False),
         Purse.connect(own_server.url, wallet=wallet_name) as purse,
     ):
         assert isinstance(await purse.hold({"usd": "0.40"}, id="unseen"), Held)
@@ -186,7 +188,7 @@ async def test_what_no_projector_saw_to_the_end_is_frozen_until_it_resets(
     assert report.loss is not None
     assert (report.loss.used, report.loss.freeze) == ([KnownUse("jev", "total", USED)], ["jev"])
     async with (
-        engine_on(own_server.url, wallet_name, data=data),
+        engine_on(own_server.url, wallet_name, data=data, snapshots=False),
         Purse.connect(own_server.url, wallet=wallet_name) as purse,
     ):
         assert isinstance(await purse.hold({"usd": "0.01"}), Frozen)
@@ -225,14 +227,14 @@ async def test_a_loss_excuses_no_second_one_in_the_same_range(
     await begin_again(own_server, wallet_name, data)
     async with wallet_on(own_server.url, wallet_name) as journal:
         await append(journal, Loss("l", 1, 10_000, "the first"))
-        async with engine_on(own_server.url, wallet_name, data=data) as started:
+        async with engine_on(own_server.url, wallet_name, data=data, snapshots=False) as started:
             await eventually(lambda: not started.service._decided)
     await begin_again(own_server, wallet_name, data)
     async with wallet_on(own_server.url, wallet_name) as journal:
         await append(journal, Loss("l", 1, 10_000, "the first"))
         assert "lost" in str(await refused(own_server.url, wallet_name, data))
         await append(journal, Loss("l2", 1, 10_000, "the second"))
-        async with engine_on(own_server.url, wallet_name, data=data) as started:
+        async with engine_on(own_server.url, wallet_name, data=data, snapshots=False) as started:
             await eventually(lambda: not started.service._decided)
 
 
@@ -320,7 +322,7 @@ async def test_a_witness_is_at_most_a_second_behind_and_exact_after_a_clean_stop
 ) -> None:
     witness = Witness(tmp_path, wallet_name, "engine")
     async with wallet_on(nats_server.url, wallet_name) as journal:
-        async with engine_on(nats_server.url, wallet_name, data=tmp_path) as started:
+        async with engine_on(nats_server.url, wallet_name, data=tmp_path, snapshots=False) as started:
             await append(journal, Settle("x", release=True))
             await eventually(lambda: (seen := witness.read("engine")) is not None and seen.told > 2)
             await told_up_to(started, await append(journal, Settle("y", release=True)))
@@ -340,7 +342,7 @@ async def test_a_damaged_witness_is_skipped_but_the_other_one_counts(
         flip_a_bit(data / "witness" / f"{wallet_name}-engine.json")
         assert "are lost" in str(await refused(own_server.url, wallet_name, data))
         flip_a_bit(data / "witness" / f"{wallet_name}-projector.json")
-        async with engine_on(own_server.url, wallet_name, data=data) as started:
+        async with engine_on(own_server.url, wallet_name, data=data, snapshots=False) as started:
             await eventually(lambda: started.service.told_seq)
 
 
@@ -352,7 +354,7 @@ async def test_a_projector_refuses_what_its_witness_contradicts(
     await begin_again(own_server, wallet_name, data)
     async with (
         wallet_on(own_server.url, wallet_name),
-        projector_on(own_server.url, wallet_name, data=data, ready=False) as started,
+        projector_on(own_server.url, wallet_name, data=data, snapshots=False, ready=False) as started,
     ):
         error = await started.end()
     assert isinstance(error, Untrusted)

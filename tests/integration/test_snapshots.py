@@ -21,7 +21,7 @@ from engine.embedded import EmbeddedServer
 from engine.errors import Untrusted
 from engine.journal import Journal
 from engine.service import Engine
-from engine.snapshots import Snapshots
+from engine.snapshots import Snapshots, decode
 
 PLAN = Plan({"jev": rig.JEV, "each": Budget("usd", DOLLAR, per="total", each="user")})
 
@@ -117,16 +117,35 @@ async def test_a_snapshot_is_only_ever_of_what_was_told_however_fast_asks_come(
             await on_record(started, 301)
         record = await record_of(journal)
         assert rig.audit(record, wallet_name).count(Held) == 300
-        for file in files(tmp_path):
-            told = int(file.stem)
-            found = rig.audit((one for one in record if one.seq <= told), wallet_name)
-            assert found.told_seqs[-1] == told
-            alone = tmp_path / f"alone{told}" / "snapshots" / wallet_name
-            alone.mkdir(parents=True)
-            shutil.copy(file, alone)
-            snapshot = Snapshots(alone.parents[1], wallet_name).newest()
-            assert snapshot is not None
-            assert snapshot.wallet.dump() == found.wallet.dump()
+        check_snapshots(tmp_path, record, wallet_name)
+
+
+async def test_so_it_is_on_a_standby_that_follows_what_another_tells(
+    nats_server: EmbeddedServer, wallet_name: str, tmp_path: Path, every_told: None
+) -> None:
+    """The other does not wait: its tolds cover messages that the standby has put off for a snapshot."""
+    url = nats_server.url
+    async with wallet_on(url, wallet_name, plan=PLAN) as journal:
+        async with (
+            engine_on(url, wallet_name) as eager,
+            engine_on(url, wallet_name, data=tmp_path, patience_s=30) as by,
+        ):
+            for first in range(0, 600, 200):
+                await asyncio.gather(*(append(journal, hold(f"h{first + number}", 1)) for number in range(200)))
+            await on_record(eager, 601)
+            await on_record(by, 601)
+            assert by.service.wallet.dump() == eager.service.wallet.dump()
+        check_snapshots(tmp_path, await record_of(journal), wallet_name)
+
+
+def check_snapshots(data: Path, record: list[rig.Stored], wallet: str) -> None:
+    """There are some, and each is the fold of the record up to its told."""
+    assert files(data)
+    for file in files(data):
+        snapshot = decode(file.read_bytes(), wallet=wallet)
+        found = rig.audit((one for one in record if one.seq <= snapshot.told), wallet)
+        assert found.told_seqs[-1] == snapshot.told == int(file.stem)
+        assert snapshot.wallet.dump() == found.wallet.dump()
 
 
 async def test_without_a_data_folder_none_is_kept(

@@ -58,8 +58,8 @@ class Storm(Weather):
         if appends and self.struck("ghosts", client):
             self.seen["a publish came minutes late"] += 1
             return (Fate(self._random.uniform(*GHOST_S), in_order=False),)
-        if appends and self.struck("repeats", client):
-            self.seen["an append came twice"] += 1
+        if appends and subject.endswith("told") and self.struck("repeats", client):
+            self.seen["a told came twice"] += 1
             return (soon, Fate(self._random.uniform(0.01, 5), in_order=False))
         if self.struck("up", client):
             self.seen["a publish was lost"] += 1

@@ -101,7 +101,7 @@ def test_a_told_whose_acknowledgement_is_lost_is_told_once(seed: int) -> None:
 def test_a_told_that_comes_twice_counts_once(seed: int) -> None:
     world = World(seed, engines=[EAGER], clients=2, calls=8, storm_s=20.0, befalls=striking("repeats", "engine0"))
     seen = live(world)
-    assert seen["an append came twice"]
+    assert seen["a told came twice"]
     assert seen["fenced engine"]
 
 
@@ -188,7 +188,8 @@ def test_a_settlement_whose_caller_left_while_its_client_looked_at_the_plan_is_k
     ask = Settle("left-at-the-door", {"usd": 1}, labels={"provider": "jev"})
 
     async def leave(world: World) -> None:
-        world.projector_slot.process.sleep()
+        await asyncio.sleep(1)
+        world.projector_slot.process.sleep()  # it is asked, and does not answer
         process = Process("leaver")
         world.processes.append(process)
         world.notes.settles.append((process, ask))

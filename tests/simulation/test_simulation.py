@@ -40,7 +40,7 @@ SOMETIMES = (
     "a message came out of order",
     "a publish was lost",
     "a publish came minutes late",
-    "an append came twice",
+    "a told came twice",
     "an append was refused",
     "the stream was full",
     "the server restarted",

@@ -161,6 +161,8 @@ class World:
             for slot in self.slots:
                 if not slot.running and not self.distrust() and (self.calm.is_set() or self.die.random() < 0.25):
                     slot.start()
+                    if slot in self.engine_slots and not self.calm.is_set() and self.die.random() < 0.3:
+                        self.lay_fuse(slot, Fuse(self.die.randint(1, 8), "arrival", self.killing("arrival")))
 
     async def _calm_down(self) -> None:
         self.storm.calm = True

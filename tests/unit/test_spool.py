@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -160,9 +161,9 @@ def test_what_was_struck_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pyt
     file.keep([settle("stays")])
     for _ in range(20):
         file.strike(file.keep([settle("goes")]))
-    assert file.mostly_struck
+    assert file.worn
     file.rewrite()
-    assert not file.mostly_struck
+    assert not file.worn
     assert file.keep([settle("new")]) == [22]
     file.strike([1])
     file.close()
@@ -281,6 +282,16 @@ async def test_what_is_on_the_stream_while_it_is_being_written_is_struck_after(t
         await writing
         await spool.flush()
         assert spool.depth == 0
+
+
+async def test_a_folder_that_somebody_removed_is_made_again_with_all_that_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "spool"
+    async with Spool.opened(folder) as spool:
+        await kept(spool, "a")
+        shutil.rmtree(folder)
+        await kept(spool, "b")
+    async with Spool.opened(folder) as spool:
+        assert [slip.asks for slip in spool.adopted] == [settle("a")[0], settle("b")[0]]
 
 
 async def test_of_many_that_come_at_once_as_many_are_kept_as_fit(
