@@ -115,6 +115,7 @@ async def engine_on(
     kind: type[Engine] = Engine,
     data: Path | None = None,
     snapshots: bool = True,
+    witness: bool = True,
 ) -> AsyncIterator[Started[Engine]]:
     """An engine with a connection of its own, beside the test; `ready` waits for the end of its replay.
 
@@ -123,7 +124,7 @@ async def engine_on(
     async with Journal.connect(url, wallet=wallet, name="engine") as journal:
         kept = Snapshots(data, wallet) if data is not None and snapshots else None
         instance = f"e-{secrets.token_hex(4)}"
-        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=kept, data=data)
+        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=kept, data=data if witness else None)
         async with running(engine, engine.run(), journal) as started:
             if ready:
                 await eventually(lambda: engine.ready.is_set() or started.task.done())

@@ -164,9 +164,8 @@ async def test_m2_with_an_accepted_loss_the_wallet_goes_on_and_counts_what_was_k
         assert isinstance(await purse.hold({"usd": "0.05"}, id="new"), Held)
         assert isinstance(await purse.settle("new", {"usd": "0.05"}), Settled)
         state = started.service.wallet.dump()
-    async with engine_on(
-        own_server.url, wallet_name, data=data, snapshots=False
-    ) as started:  # again, from the record alone
+    # again, from the record alone
+    async with engine_on(own_server.url, wallet_name, data=data, snapshots=False) as started:
         assert started.service.wallet.dump() == state
     assert (await examine(patient)).exit_code == 0
     async with Journal.connect(own_server.url, wallet=wallet_name) as journal:

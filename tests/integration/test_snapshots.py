@@ -57,7 +57,7 @@ def every_told(monkeypatch: pytest.MonkeyPatch) -> None:
 async def spent(url: str, wallet: str, data: Path) -> AsyncIterator[Journal]:
     """A wallet that has a history, and three snapshots from different places in it."""
     async with wallet_on(url, wallet, plan=PLAN) as journal:
-        async with engine_on(url, wallet, data=data) as started:
+        async with engine_on(url, wallet, data=data, witness=False) as started:
             for first in range(0, 40, 10):
                 await on_record(started, await spend(journal, first=first, count=10))
                 await eventually(lambda: started.service._keeper is not None and not started.service._keeper._writing())
@@ -75,7 +75,10 @@ async def test_m17_with_none_and_with_any_one_snapshot_an_engine_is_the_same_and
             if file is not None:
                 (alone / "snapshots" / wallet_name).mkdir(parents=True)
                 shutil.copy(file, alone / "snapshots" / wallet_name)
-            async with engine_on(url, wallet_name, data=alone) as started, engine_on(url, wallet_name) as from_zero:
+            async with (
+                engine_on(url, wallet_name, data=alone, witness=False) as started,
+                engine_on(url, wallet_name) as from_zero,
+            ):
                 assert started.service.wallet.dump() == from_zero.service.wallet.dump()
                 assert started.service.told_seq == from_zero.service.told_seq
                 assert started.service.chain == from_zero.service.chain
@@ -91,7 +94,7 @@ async def test_a_start_reads_on_from_the_snapshot_and_not_from_the_beginning(
 ) -> None:
     url = nats_server.url
     async with wallet_on(url, wallet_name, plan=PLAN) as journal:
-        async with engine_on(url, wallet_name, data=tmp_path) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False) as started:
             await on_record(started, await spend(journal, first=0, count=5))
         heard: list[int] = []
 
@@ -100,7 +103,7 @@ async def test_a_start_reads_on_from_the_snapshot_and_not_from_the_beginning(
                 heard.append(stored.seq)
                 await super()._on_message(stored)
 
-        async with engine_on(url, wallet_name, data=tmp_path, kind=Listening) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False, kind=Listening) as started:
             snapshot = Snapshots(tmp_path, wallet_name).newest()
             assert snapshot is not None
             assert heard == list(range(snapshot.wallet.upto + 1, snapshot.told + 1))
@@ -112,7 +115,7 @@ async def test_a_snapshot_is_only_ever_of_what_was_told_however_fast_asks_come(
     """Each of those written while 300 messages pour in is the fold of the record up to its own told."""
     url = nats_server.url
     async with wallet_on(url, wallet_name, plan=PLAN) as journal:
-        async with engine_on(url, wallet_name, data=tmp_path) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False) as started:
             await asyncio.gather(*(append(journal, hold(f"h{number}", 1)) for number in range(300)))
             await on_record(started, 301)
         record = await record_of(journal)
@@ -128,7 +131,7 @@ async def test_so_it_is_on_a_standby_that_follows_what_another_tells(
     async with wallet_on(url, wallet_name, plan=PLAN) as journal:
         async with (
             engine_on(url, wallet_name) as eager,
-            engine_on(url, wallet_name, data=tmp_path, patience_s=30) as by,
+            engine_on(url, wallet_name, data=tmp_path, witness=False, patience_s=30) as by,
         ):
             for first in range(0, 600, 200):
                 await asyncio.gather(*(append(journal, hold(f"h{first + number}", 1)) for number in range(200)))
@@ -161,7 +164,7 @@ async def test_without_a_data_folder_none_is_kept(
 
 
 async def refused(url: str, wallet: str, data: Path) -> str:
-    async with engine_on(url, wallet, data=data, ready=False) as started:
+    async with engine_on(url, wallet, data=data, witness=False, ready=False) as started:
         error = await started.end()
     assert isinstance(error, Untrusted)
     return str(error)
@@ -172,7 +175,7 @@ async def test_m13_a_snapshot_newer_than_the_stream_stops_the_engine_and_names_w
 ) -> None:
     url = nats_server.url
     async with wallet_on(url, wallet_name) as journal:
-        async with engine_on(url, wallet_name, data=tmp_path) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False) as started:
             await on_record(started, await append(journal, hold("h")))
             told = started.service.told_seq
         await rig.remove_stream(journal)
@@ -187,7 +190,7 @@ async def test_m13_another_history_of_the_same_length_stops_the_engine(
 ) -> None:
     url = nats_server.url
     async with wallet_on(url, wallet_name) as journal:
-        async with engine_on(url, wallet_name, data=tmp_path) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False) as started:
             await on_record(started, await append(journal, hold("h")))
             told = started.service.told_seq
         await rig.remove_stream(journal)
@@ -204,7 +207,7 @@ async def test_m2_what_is_missing_below_the_snapshot_is_noticed_although_it_is_n
 ) -> None:
     url = nats_server.url
     async with wallet_on(url, wallet_name) as journal:
-        async with engine_on(url, wallet_name, data=tmp_path) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False) as started:
             await on_record(started, await spend(journal, first=0, count=4))
         record = await record_of(journal)
         await rig.remove_stream(journal)
@@ -236,7 +239,7 @@ def die():
 real_sync, first = os.fsync, os.getpid()
 
 def sync(descriptor):
-    seen["sync"] += 1
+    seen["sync"] += os.getpid() != first
     if os.getpid() != first and there == "before the file is on disk":
         die()
     real_sync(descriptor)
@@ -271,7 +274,7 @@ async def test_m13_an_engine_killed_while_it_writes_a_snapshot_starts_again_with
             assert await process.wait() == 0
         found = await audited(journal)
         assert files(tmp_path, "unfinished") == []
-        async with engine_on(url, wallet_name, data=tmp_path) as started:
+        async with engine_on(url, wallet_name, data=tmp_path, witness=False) as started:
             assert started.service.wallet.dump() == found.wallet.dump()
 
 
@@ -295,7 +298,7 @@ async def test_a_torn_newest_one_is_left_out_and_the_one_before_is_taken(
         assert skipped["file"] == str(newest)
         assert "torn" in skipped["why"]
         assert restored["told"] == int(before.stem)
-        async with engine_on(url, wallet_name, data=data) as started:
+        async with engine_on(url, wallet_name, data=data, witness=False) as started:
             assert started.service.wallet.dump() == (await audited(journal)).wallet.dump()
 
 
