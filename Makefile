@@ -11,7 +11,7 @@ run: .venv/run
 demo: .venv/run
 	@$(BIN)/purse demo
 test: .venv/dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -502,6 +502,6 @@ class _Buckets:
         if bucket not in self._server.buckets:
             raise BucketNotFoundError
 
-    async def create_key_value(self, *, bucket: str, history: int) -> None:
-        assert history == 1
+    async def create_key_value(self, *, bucket: str, history: int, replicas: int = 1) -> None:
+        assert (history, replicas) == (1, 1)
         self._server.buckets.add(bucket)
