@@ -71,7 +71,7 @@ async def child(
     started = Child(name, process, log)
     try:
         yield started
-    except Exception as error:
+    except Exception as error:  # whatever it is goes on its way, with what the child said last
         if process.returncode is not None:
             error.add_note(f"{name} ended with status {process.returncode}: {started.last_words()}")
         raise

@@ -128,7 +128,7 @@ class PipelinedClient(RedisClient):
             for (_, answer), result in zip(taken, answers, strict=True):
                 if not answer.done():
                     answer.set_result(result)
-        except Exception as error:
+        except Exception as error:  # goes to everyone who waits for this pipeline, none of it is swallowed
             for _, answer in taken:
                 if not answer.done():
                     answer.set_exception(error)
