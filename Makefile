@@ -21,7 +21,7 @@ soak: .venv/dev
 	PURSE_SOAK=1 $(BIN)/pytest $(if $(SEED),,tests/property) tests/simulation --timeout 0
 chaos: .venv/dev
 	$(BIN)/python -m bench.chaos
-	PURSE_SOAK=1 $(BIN)/pytest tests/integration/test_takeover.py tests/integration/test_cluster.py --timeout 0
+	PURSE_SOAK=1 $(BIN)/pytest -s tests/integration/test_takeover.py tests/integration/test_cluster.py --timeout 0
 bench: .venv/dev
 	$(BIN)/python -m bench
 clean:

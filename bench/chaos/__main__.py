@@ -67,7 +67,7 @@ where = {{ lane = "{NARROW}" }}
         finally:
             killing.cancel()
         took_s = time.monotonic() - began
-        record, proof, status = await told_to_the_end(opened.nats_url)
+        record, proof, status = await told_to_the_end(opened.nats_url, self._folder)
         found = list(differences(deeds, record, proof, status))
         found += await _web(opened, {budget.name: budget.settled for budget in status.budgets})
         _show(deeds, storm, proof.messages, took_s)
@@ -127,15 +127,20 @@ def _show(deeds: Sequence[Deed], storm: Storm, messages: int, took_s: float) -> 
 @click.option("--asks", default=10_000, show_default=True, help="Holds, each with its settle.")
 @click.option("--seconds", default=60.0, show_default=True, help="Over which they begin.")
 @click.option("--processes", default=8, show_default=True, help="Client processes.")
-@click.option("--seed", default=1, show_default=True, help="Of amounts and kills.")
+@click.option("--runs", default=3, show_default=True, help="One after the other, each with the next seed.")
+@click.option("--seed", default=1, show_default=True, help="Of amounts and kills in the first run.")
 @click.option("--keep", type=click.Path(path_type=Path), help="A new folder to keep everything in.")
-def main(asks: int, seconds: float, processes: int, seed: int, keep: Path | None) -> None:
+def main(asks: int, seconds: float, processes: int, runs: int, seed: int, keep: Path | None) -> None:
     """Kill everything, again and again, and compare the books."""
+    exact = 0
     with tempfile.TemporaryDirectory(prefix="purse-chaos-") as scratch:
-        folder = keep or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        trial = Trial(folder, asks=asks, seconds=seconds, processes=processes, seed=seed)
-        sys.exit(asyncio.run(trial.run()))
+        for number in range(seed, seed + runs):
+            folder = (keep or Path(scratch)) / f"seed-{number}"
+            folder.mkdir(parents=True)
+            trial = Trial(folder, asks=asks, seconds=seconds, processes=processes, seed=number)
+            exact += asyncio.run(trial.run()) == 0
+    print(f"{exact} of {runs} runs without a difference")
+    sys.exit(0 if exact == runs else 1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`python -m bench.chaos.caller FILE NAME CALLS SECONDS SEED`: one client process. PURSE_NATS_URL names the server.
 
-Its calls begin evenly over the seconds, whatever becomes of the ones before. It never asks anything twice itself:
-what the client library promises is all there is.
+Its calls begin evenly over the seconds, whatever becomes of the ones before. It asks nothing twice itself, but for a
+settlement that the library says nobody has: what the library promises is all there is. Its spool is beside FILE.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from bench.chaos.deeds import NARROW, UNIT, WIDE, Deed, Heard, keep
 from engine.asking import Answered
 from engine.client import WAIT_S, Purse
 from engine.core.messages import Again, AnyAsk, Held, Hold, Option, Settle
-from engine.errors import NoAnswer, StreamRefused
+from engine.errors import NoAnswer, NotKept, StreamRefused
 
 CENT = 10_000_000
 NARROW_SHARE, IMPATIENT_SHARE, OVERRUN_SHARE = 0.2, 0.02, 0.03
 IMPATIENT_S = (0.002, 0.05)
+NOT_KEPT_PAUSE_S = 0.2
 
 
 class Caller:
@@ -47,8 +48,20 @@ class Caller:
         deed = Deed(id, lane, amount, _heard(answered), hold_wait_s, patient)
         if answered is None or not _permits(answered):
             return deed
-        settled, settle_wait_s = await self._ask(Settle(id, {UNIT: cost}), WAIT_S)
+        settled, settle_wait_s = await self._settle(Settle(id, {UNIT: cost}))
         return msgspec.structs.replace(deed, cost=cost, settled=_heard(settled), settle_wait_s=settle_wait_s)
+
+    async def _settle(self, ask: Settle) -> tuple[Answered | None, float]:
+        began = time.monotonic()
+        while True:
+            try:
+                answered = await self._purse.ask(ask)
+            except NotKept:
+                await asyncio.sleep(NOT_KEPT_PAUSE_S)
+            except (NoAnswer, StreamRefused):
+                return None, time.monotonic() - began
+            else:
+                return answered, time.monotonic() - began
 
     async def _ask(self, ask: AnyAsk, wait_s: float) -> tuple[Answered | None, float]:
         began = time.monotonic()
@@ -70,9 +83,9 @@ def _permits(answered: Answered) -> bool:
     return isinstance(outcome.was if isinstance(outcome, Again) else outcome, Held)
 
 
-async def work(url: str, name: str, *, calls: int, seconds: float, seed: int) -> list[Deed]:
+async def work(url: str, data: Path, name: str, *, calls: int, seconds: float, seed: int) -> list[Deed]:
     """All calls of this process."""
-    async with Purse.connect(url) as purse:
+    async with Purse.connect(url, data=data) as purse:
         caller = Caller(purse, random.Random(f"{seed}:{name}"))
 
         async def one(number: int) -> Deed:
@@ -85,4 +98,5 @@ async def work(url: str, name: str, *, calls: int, seconds: float, seed: int) ->
 if __name__ == "__main__":
     file, name, calls, seconds, seed = sys.argv[1:]
     url = os.environ["PURSE_NATS_URL"]
-    keep(Path(file), asyncio.run(work(url, name, calls=int(calls), seconds=float(seconds), seed=int(seed))))
+    working = work(url, Path(file).parent, name, calls=int(calls), seconds=float(seconds), seed=int(seed))
+    keep(Path(file), asyncio.run(working))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -64,15 +65,17 @@ class Record:
             self.settles[ask.hold].append(Line(heard, charged))
 
 
-async def told_to_the_end(url: str) -> tuple[Record, Proof, Status]:
+async def told_to_the_end(url: str, callers: Path) -> tuple[Record, Proof, Status]:
     """Once every ask is told and the projector has read it: the record, what it proves, and what the projector shows.
+
+    What callers left in their spools, in the folder `callers`, is sent first, as the next of them would.
 
     Raises `TimeoutError`, and `Untrusted` where the record contradicts itself.
     """
-    async with asyncio.timeout(QUIET_WITHIN_S), Purse.connect(url) as purse:
+    async with asyncio.timeout(QUIET_WITHIN_S), Purse.connect(url, data=callers) as purse:
         while True:
             record, status = await record_of(purse.journal), await purse.status()
-            if not record.untold and status is not None and status.seq == record.upto:
+            if not purse.spool_depth and not record.untold and status is not None and status.seq == record.upto:
                 return record, await prove(url), status
             await asyncio.sleep(POLL_S)
 
