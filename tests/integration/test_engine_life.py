@@ -69,15 +69,15 @@ async def test_a_hold_that_fell_due_while_no_engine_ran_lapses_soon_after_one_st
     """The stream's newest message is old by then: its stamp says nothing about what time it is now."""
     monkeypatch.setattr(service, "TICK_S", 0.1)
     async with wallet_on(nats_server.url, wallet_name) as journal:
-        await append(journal, penny("h", ttl_s=3))
+        await append(journal, penny("h", ttl_s=6))
         async with engine_on(nats_server.url, wallet_name) as started:
             await eventually(lambda: "h" in started.service.wallet.open)
         newest = (await record_of(journal))[-1].ts
-        await eventually(lambda: past(journal, newest + 3 * SECOND))
+        await eventually(lambda: past(journal, newest + 6 * SECOND))
         began = time.monotonic()
         async with engine_on(nats_server.url, wallet_name) as started:
             await eventually(lambda: "h" in started.service.wallet.provisional)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 5, "it did not count from the newest message on"
 
 
 async def test_a_freeze_with_an_end_ends_by_itself(
