@@ -12,7 +12,6 @@ import itertools
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -25,11 +24,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engine.errors import Misconfigured, NoAnswer, StreamRefused
+from engine.stream_settings import Names, drift, settings
 
-FORMAT = "1"
 WALLET = re.compile(r"[A-Za-z0-9_-]{1,32}")  # one token of a subject, and part of a stream's name
-DUPLICATE_WINDOW_S = 120
-MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 API_WAIT_S = 5.0
 CONNECT_WAIT_S = 3.0
 CONNECT_TRY_S = 2
@@ -111,21 +108,6 @@ class _Got(msgspec.Struct, frozen=True):
 
 _acks = msgspec.json.Decoder(_Ack)
 Answer = TypeVar("Answer", bound=msgspec.Struct)
-
-
-@dataclass(frozen=True)
-class Names:
-    """The subjects of one wallet."""
-
-    wallet: str
-
-    @property
-    def stream(self) -> str:
-        return f"PURSE_{self.wallet}"
-
-    def subject(self, word: str) -> str:
-        """`ask`, `admin` and `told` lie on the stream; others are core NATS (`ready`, `live`, `read.status` ...)."""
-        return f"purse.{self.wallet}.{word}"
 
 
 class _Client(Client):
@@ -216,16 +198,7 @@ class Journal:
         info = await self._info()
         if info is None:
             raise StreamRefused(f"there is no stream {self.names.stream}; `purse up` makes it", code=NO_STREAM)
-        drifted = [
-            f"{field} is {info.config.get(field)!r}, should be {wanted!r}"
-            for field, wanted in settings(self.names, replicas=1).items()
-            if field not in ("num_replicas", "metadata") and info.config.get(field, _UNSET.get(field)) != wanted
-        ]
-        drifted += [f"{field} is set; {why}" for field, why in _NEVER_SET.items() if _is_set(info.config.get(field))]
-        metadata: Mapping[str, str] = info.config.get("metadata") or {}
-        if metadata.get("commonpurse.format") != FORMAT:
-            drifted.append(f"format is {metadata.get('commonpurse.format')!r}, this release reads {FORMAT!r}")
-        if drifted:
+        if drifted := drift(self.names, info.config):
             raise Misconfigured(f"stream {self.names.stream} cannot be used: " + "; ".join(drifted))
         return info.state
 
@@ -405,47 +378,6 @@ class Journal:
         log.info("nats_reconnected")
         for listener in self.on_reconnect:
             listener()
-
-
-def settings(names: Names, *, replicas: int) -> dict[str, Any]:
-    """The stream's settings, each because without it money was lost or granted twice somewhere."""
-    return {
-        "name": names.stream,
-        "subjects": [names.subject(kind) for kind in ("ask", "admin", "told")],
-        "retention": "limits",
-        "storage": "file",
-        "discard": "new",  # a full stream refuses, it never forgets
-        "num_replicas": replicas,
-        "duplicate_window": DUPLICATE_WINDOW_S * 10**9,
-        "max_msg_size": MESSAGE_BYTES_MAX,
-        "deny_delete": True,
-        "deny_purge": True,
-        "allow_direct": True,
-        "compression": "none",
-        "metadata": {"commonpurse.format": FORMAT},
-    }
-
-
-_UNSET = {"compression": "none"}  # how the server shows what it leaves out
-
-_NEVER_SET = {
-    "max_age": "it would break replay from the beginning",
-    "max_msgs_per_subject": "it would drop old messages in spite of `discard: new`",
-    "allow_msg_ttl": "a message that ends by itself is a gap",
-    "allow_rollup_hdrs": "one message could remove all before it",
-    "allow_msg_schedules": "it allows rollups",
-    "allow_msg_counter": "it changes what is stored",
-    "subject_transform": "asks would lie elsewhere",
-    "mirror": "a mirror takes no asks",
-    "sources": "messages of others would come in",
-    "no_ack": "nobody would know what is on disk",
-    "persist_mode": "it would acknowledge before writing",
-}
-"""Settings that no wallet's stream has, and what they would do."""
-
-
-def _is_set(value: object) -> bool:
-    return value not in (None, False, 0, -1, "", "default", [])
 
 
 def _ns(time: str) -> int:

@@ -31,10 +31,11 @@ from engine.core.wallet import Wallet
 from engine.embedded import EmbeddedServer
 from engine.errors import PurseError
 from engine.follower import Follower
-from engine.journal import Journal, Kind, Stored, settings
+from engine.journal import Journal, Kind, Stored
 from engine.recorded import Recorded
 from engine.service import Engine
 from engine.snapshots import Snapshots
+from engine.stream_settings import settings
 from projector.service import Projector
 
 REPOSITORY = Path(__file__).parents[2]
