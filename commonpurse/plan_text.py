@@ -20,11 +20,20 @@ def plan_text(plan: Plan) -> str:
         lines += ["", f"[{name}]", *_fields(_table(tables[name]))]
     for name, budget in _table(tables["budgets"]).items():
         lines += ["", f"[budgets.{_key(name)}]", *_fields(_table(budget))]
+    for tier in _list(tables.get("tiers", [])):
+        lines += ["", "[[tiers]]", *_fields(_table(tier))]
+    if "tier_times" in tables:
+        lines += ["", "[tier_times]", *_fields(_table(tables["tier_times"]))]
     return "\n".join(lines)
 
 
 def _table(found: object) -> Mapping[str, object]:
     assert isinstance(found, Mapping)
+    return found
+
+
+def _list(found: object) -> list[object]:
+    assert isinstance(found, list)
     return found
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from engine.core.amounts import format_amount
-from engine.core.plan import Budget, Plan, digest, restarts
+from engine.core.plan import PERCENT_SCALE, TIMES_SCALE, Budget, Plan, Tiers, digest, restarts
 
 _SETTINGS = ("rules", "ttl_s", "ttl_s_min", "ttl_s_max", "on_lapse", "remember_s", "zone", "tzdata")
 _RESTARTING = ("per", "zone", "where", "each")
@@ -23,7 +25,7 @@ def describe_change(old: Plan | None, new: Plan) -> list[str]:
     if old is None:
         return list(_first(new))
     settings = [f"plan.{line}" for line in _fields(old, new, _SETTINGS, after_name=": ")]
-    lines = [*settings, *_units(old.units, new.units), *_budgets(old, new)]
+    lines = [*settings, *_units(old.units, new.units), *_budgets(old, new), *_tiers(_of(old), _of(new))]
     if not lines and digest(old) != digest(new):
         return ["plan: written in another order; it decides the same"]
     return lines
@@ -32,6 +34,36 @@ def describe_change(old: Plan | None, new: Plan) -> list[str]:
 def _first(new: Plan) -> Iterator[str]:
     for name, budget in new.budgets.items():
         yield f"budgets.{name}: added, {_in_words(budget, new)}"
+    yield from _tiers(None, _of(new))
+
+
+def _of(plan: Plan) -> Tiers | None:
+    return None if isinstance(plan.tiers, msgspec.UnsetType) else plan.tiers
+
+
+def _tiers(before: Tiers | None, after: Tiers | None) -> Iterator[str]:
+    if after is None:
+        if before is not None:
+            yield "tiers: removed; every grade is affordable"
+        return
+    if before is None or before.steps != after.steps:
+        was = "" if before is None else f"{_steps(before)} -> "
+        yield f"tiers: {'added, ' if before is None else ''}{was}{_steps(after)}; above that no grade is affordable"
+    old = before.times if before is not None else {}
+    for cohort in [*old, *(cohort for cohort in after.times if cohort not in old)]:
+        was, now = _factor(old, cohort), _factor(after.times, cohort)
+        if was != now:
+            yield f"tier_times.{cohort}: {was} -> {now}"
+
+
+def _factor(times: Mapping[str, int], cohort: str) -> str:
+    return format_amount(times[cohort], scale=TIMES_SCALE) if cohort in times else "none of its own"
+
+
+def _steps(tiers: Tiers) -> str:
+    return ", ".join(
+        f"up to {format_amount(tier.up_to, scale=PERCENT_SCALE)} % grade {tier.grade}" for tier in tiers.steps
+    )
 
 
 def _units(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[str]:

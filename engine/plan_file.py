@@ -22,7 +22,20 @@ import msgspec
 from engine.core import limits
 from engine.core.amounts import SCALES, AmountError, format_amount, parse
 from engine.core.periods import zone_known
-from engine.core.plan import RULES, Budget, LapsePolicy, Per, Plan, PlanError, Public, validate
+from engine.core.plan import (
+    PERCENT_SCALE,
+    RULES,
+    TIMES_SCALE,
+    Budget,
+    LapsePolicy,
+    Per,
+    Plan,
+    PlanError,
+    Public,
+    Tier,
+    Tiers,
+    validate,
+)
 from engine.errors import Misconfigured
 from engine.plan_change import describe_change
 
@@ -35,7 +48,7 @@ TZDATA = version("tzdata")
 """The zones that this process cuts days by; every plan names the ones it was written for."""
 
 _NAME_SHOWN_MAX = 32
-_PLAN_TABLES = ("plan", "units", "budgets")
+_PLAN_TABLES = ("plan", "units", "budgets", "tiers", "tier_times")
 
 
 # --- what people write ------------------------------------------------------------------------------------------------
@@ -69,6 +82,13 @@ class _Budget(msgspec.Struct, frozen=True):
     public: Public = "percent"
     note: str = ""
     link: str = ""
+
+
+class _Tier(msgspec.Struct, frozen=True):
+    """`[[tiers]]`: a `Tier` whose percentage is still as written."""
+
+    up_to: object
+    grade: int
 
 
 class WebTable(msgspec.Struct, frozen=True):
@@ -138,7 +158,7 @@ def plan_to_json(plan: Plan) -> dict[str, object]:
     """The plan as people write it, every default said. `plan_from_json` gives the same plan back."""
     settings = {field: getattr(plan, field) for field in _Settings.__struct_fields__}
     budgets = {name: _written(budget, plan.units[budget.unit]) for name, budget in plan.budgets.items()}
-    return {"plan": settings, "units": dict(plan.units), "budgets": budgets}
+    return {"plan": settings, "units": dict(plan.units), "budgets": budgets, **_written_tiers(plan)}
 
 
 def _written(budget: Budget, scale: int) -> dict[str, object]:
@@ -155,6 +175,16 @@ def _written(budget: Budget, scale: int) -> dict[str, object]:
     return stored
 
 
+def _written_tiers(plan: Plan) -> dict[str, object]:
+    if isinstance(plan.tiers, msgspec.UnsetType):
+        return {}
+    steps = [
+        {"up_to": format_amount(tier.up_to, scale=PERCENT_SCALE), "grade": tier.grade} for tier in plan.tiers.steps
+    ]
+    times = {cohort: format_amount(factor, scale=TIMES_SCALE) for cohort, factor in plan.tiers.times.items()}
+    return {"tiers": steps, **({"tier_times": times} if times else {})}
+
+
 # --- the plan part ----------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +193,7 @@ def _plan(tables: Mapping[str, object]) -> Plan:
     units = _units(tables.get("units", {}))
     written = _table(tables.get("budgets", {}), place="budgets")
     budgets = {name: _budget(table, units, place=f"budgets.{_shown(name)}") for name, table in written.items()}
-    plan = Plan(budgets=budgets, units=units, **msgspec.structs.asdict(settings))
+    plan = Plan(budgets=budgets, units=units, tiers=_tiers(tables), **msgspec.structs.asdict(settings))
     try:
         validate(plan, zone_known=zone_known)
     except PlanError as error:
@@ -207,6 +237,29 @@ def _amount(written: object, unit: str, units: Mapping[str, int], *, place: str)
         return parse(written, unit=unit, scale=units[unit])  # type: ignore[arg-type]  # it refuses every other type
     except AmountError as error:
         raise PlanError(place, str(error)) from None
+
+
+def _tiers(tables: Mapping[str, object]) -> Tiers | msgspec.UnsetType:
+    """`[[tiers]]` and `[tier_times]`, unset where there are none."""
+    written, times = tables.get("tiers", []), _table(tables.get("tier_times", {}), place="tier_times")
+    if not isinstance(written, list):
+        raise PlanError("tiers", "expected a list of tables, each under [[tiers]]")
+    if not written:
+        if times:
+            raise PlanError("tier_times", "multiplies what [[tiers]] say; there are none")
+        return msgspec.UNSET
+    return Tiers(
+        [_tier(tier, place=f"tiers[{index}]") for index, tier in enumerate(written)],
+        {
+            cohort: _amount(factor, "times", {"times": TIMES_SCALE}, place=f"tier_times.{_shown(cohort)}")
+            for cohort, factor in times.items()
+        },
+    )
+
+
+def _tier(written: object, *, place: str) -> Tier:
+    table = _shaped(written, _Tier, place=place)
+    return Tier(_amount(table.up_to, "percent", {"percent": PERCENT_SCALE}, place=f"{place}.up_to"), table.grade)
 
 
 # --- the local part ---------------------------------------------------------------------------------------------------

@@ -221,7 +221,8 @@ class Projection:
         totals = self._of(outcome.budget, outcome.period)
         totals.refused = {**totals.refused, outcome.why: totals.refused.get(outcome.why, 0) + 1}
         totals.limit = outcome.limit
-        if totals.first_exhausted_at is None and outcome.why in ("spent", "tier"):
+        nothing_left = outcome.why == "spent" or (outcome.why == "tier" and outcome.tier is None)
+        if totals.first_exhausted_at is None and nothing_left:
             totals.first_exhausted_at = self.wallet.at
 
     def _drop(self, dropped: Iterable[Dropped]) -> None:

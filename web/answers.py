@@ -223,8 +223,10 @@ class Writer:
                 title = "Not enough is left" if fits else "The budget is used up"
                 return _refusal(self.refusal_status, title, detail, more)
             case "tier":
-                detail = wording.only_cached(budget, at=at, resets_at=told.resets_at)
-                return _refusal(self.refusal_status, "Only cached answers are left", detail, more)
+                more["tier"] = told.tier
+                detail = wording.only_cheaper(budget, grade=told.tier, at=at, resets_at=told.resets_at)
+                title = "Only cached answers are left" if told.tier is None else "Only cheaper answers are left"
+                return _refusal(self.refusal_status, title, detail, more)
             case "busy":
                 retry_s = min(BUSY_RETRY_S, max(1, -(-(told.resets_at - at) // NS_PER_S)))
                 return _refusal(429, "Busy", wording.busy(retry_s), more, retry_s=retry_s)

@@ -57,11 +57,11 @@ class IdentifiedBody(Request, kw_only=True):
 
 
 class OptionBody(Request, kw_only=True):
-    """One way to make the call, and the most it could cost."""
+    """One way to make the call, and the most it could cost. `grade`: 0 is the best answer, larger ones are cheaper."""
 
     amounts: Amounts
     least: Amounts = {}
-    grade: Annotated[int, Meta(ge=0, le=100)] | None = None
+    grade: Annotated[int, Meta(ge=0, le=limits.GRADE_MAX)] | None = None
     name: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] = ""
 
 

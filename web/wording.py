@@ -27,10 +27,13 @@ def used_up(budget: Budget | None, *, fits: str, at: int, resets_at: int) -> str
 
     Where something still fits, it says so: `Today's shared budget has 0.46 usd left, not enough for this call.`
     """
-    whose = "budget" if budget is None or budget.each is not None else "shared budget"
-    period = _OF_PERIOD[budget.per] if budget is not None else "The"
     state = f"has {fits} left, not enough for this call" if fits else "is used up"
-    return f"{period} {whose} {state}. {resets(resets_at, at=at, zone=budget.zone if budget else 'UTC')}"
+    return f"{_whose(budget)} {state}. {resets(resets_at, at=at, zone=budget.zone if budget else 'UTC')}"
+
+
+def _whose(budget: Budget | None) -> str:
+    whose = "budget" if budget is None or budget.each is not None else "shared budget"
+    return f"{_OF_PERIOD[budget.per] if budget is not None else 'The'} {whose}"
 
 
 def busy(retry_s: int) -> str:
@@ -46,9 +49,15 @@ def never_fits(budget: Budget | None, *, limit: str, unit: str, fits: str) -> st
     )
 
 
-def only_cached(budget: Budget | None, *, at: int, resets_at: int) -> str:
-    zone = budget.zone if budget is not None else "UTC"
-    return f"So much of the budget is used that this call is not allowed. {resets(resets_at, at=at, zone=zone)}"
+def only_cheaper(budget: Budget | None, *, grade: int | None, at: int, resets_at: int) -> str:
+    """`Today's shared budget is nearly used up: cache only. It resets at 00:00 UTC (in 6 h 12 min).`
+
+    Where `grade` is still affordable: `... is running low: only options of grade 2 and above are allowed.`
+    """
+    left = "is nearly used up: cache only" if grade is None else (
+        f"is running low: only options of grade {grade} and above are allowed"
+    )  # fmt: skip
+    return f"{_whose(budget)} {left}. {resets(resets_at, at=at, zone=budget.zone if budget else 'UTC')}"
 
 
 def resets(resets_at: int, *, at: int, zone: str) -> str:

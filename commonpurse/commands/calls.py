@@ -9,6 +9,7 @@ import click
 from commonpurse.commands import ApiCommand, Face, amounts, fields, pairs
 from commonpurse.commands.asking import ask
 from commonpurse.telling import hold_path
+from engine.core.limits import GRADE_MAX
 
 SAFE_TO_REPEAT = " - whether it was decided is not known, and asking again with the same id is safe"
 
@@ -19,6 +20,8 @@ SAFE_TO_REPEAT = " - whether it was decided is not known, and asking again with 
               help="The most the call could cost, like usd=0.01. Once a unit.")  # fmt: skip
 @click.option("--least", multiple=True, callback=amounts, metavar="UNIT=AMOUNT",
               help="Take what is left if that is less than --amount, but at least this.")  # fmt: skip
+@click.option("--grade", type=click.IntRange(0, GRADE_MAX), metavar="GRADE",
+              help="How cheap an answer it is, 0 the best; the plan's tiers decide which may be made.")  # fmt: skip
 @click.option("--label", multiple=True, callback=pairs("NAME=VALUE like provider=jev"), metavar="NAME=VALUE",
               help="What the call is about: budgets are found by it. May be repeated.")  # fmt: skip
 @click.option("--ttl", type=click.IntRange(min=1), metavar="SECONDS", help="How long; the plan's if not given.")
@@ -31,6 +34,7 @@ def hold(
     hold: str | None,
     amount: dict[str, str],
     least: dict[str, str],
+    grade: int | None,
     label: dict[str, str],
     ttl: int | None,
     on_lapse: str | None,
@@ -43,8 +47,12 @@ def hold(
         purse hold --id call-1 --amount usd=0.01 --label provider=jev
     """
     id = hold or f"cli-{secrets.token_hex(6)}"
-    what = {"options": [{"amounts": amount, "least": least}]} if least else {"amounts": amount}
-    body = {"id": id, **what, **fields(labels=label, ttl_s=ttl, on_lapse=on_lapse, wait_s=wait)}
+    option = {"amounts": amount, **fields(least=least, grade=grade)}
+    body = {
+        "id": id,
+        **({"options": [option]} if len(option) > 1 else option),
+        **fields(labels=label, ttl_s=ttl, on_lapse=on_lapse, wait_s=wait),
+    }
     said = ask(face, "/v1/holds", body, verb="hold", unheard=f"{SAFE_TO_REPEAT} (--id {id})")
     if hold is None and not face.as_json:
         click.echo(f"its id is {said.id or id}")

@@ -44,6 +44,7 @@ from engine.core.messages import (
 )
 from engine.core.meter import Meter
 from engine.core.plan import restarts
+from engine.core.tiers import ladder_of
 from engine.core.wallet import (
     NS,
     Bound,
@@ -355,9 +356,10 @@ def _planned(wallet: Wallet, ask: ApplyPlan, told: Planned) -> None:
 
 
 def put_in_force(wallet: Wallet) -> None:
-    """Make what derives from the plan: the rules by which holds find their budgets."""
+    """Make what derives from the plan: the rules by which holds find their budgets, and its tiers."""
     assert wallet.plan is not None
     wallet.rules, wallet.named = {}, {}
+    wallet.ladder = ladder_of(wallet.plan)
     wallet.has_required = any(budget.required for budget in wallet.plan.budgets.values())
     for name, budget in wallet.plan.budgets.items():
         rule = Rule(name, budget, wallet.generations[name], tuple(budget.where.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -29,6 +29,7 @@ from engine.core.messages import (
 )
 from engine.core.periods import Period
 from engine.core.plan import Plan
+from engine.core.tiers import Ladder, fuller
 from engine.core.wallet import NS, HoldRecord, Place, Wallet, attempt
 
 _NOT_COMPARED = ("origin", "cohort")  # labels the edge adds from authentication and may change between two tries
@@ -50,13 +51,23 @@ def decide_hold(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome:
         if stopped is not None:
             return stopped
 
+    ladder, last, too_full = wallet.ladder, None, None
     for index, option in enumerate(ask.options):
         places = _places(wallet, option, ask.labels, at)
+        tier = 0 if ladder is None or option.grade is None else _judge(wallet, ladder, ask, option, places)
+        if isinstance(tier, Exhausted):
+            too_full = tier
+            continue
         granted = _grant(option, places)
         if granted is not None:
             ttl_s = ask.ttl_s if ask.ttl_s is not None else plan.ttl_s
             lines = {p.budget: _line(p.period, p.each, p.limit, p.room - granted[p.unit]) for p in places}
-            return Held(ask.id, index, granted, lines, at, at + ttl_s * NS)
+            return Held(ask.id, index, granted, lines, at, at + ttl_s * NS, tier)
+        last = option, places
+    if last is None:
+        assert too_full is not None
+        return too_full
+    option, places = last
     needs = {**option.amounts, **option.least}
     return _exhausted(wallet, ask.id, [Need(place, needs[place.unit]) for place in places])
 
@@ -163,6 +174,25 @@ def _grant(option: Option, places: Sequence[Place]) -> Amounts | None:
     return granted if fits else None
 
 
+def _judge(wallet: Wallet, ladder: Ladder, ask: Hold, option: Option, places: Sequence[Place]) -> int | Exhausted:
+    """The tier under which this option is permitted, 0 if it takes nothing; or the refusal by the fullest meter."""
+    fullest: Place | None = None
+    for place in places if len(option.amounts) == 1 else sorted(places, key=_plan_order(wallet)):
+        if option.amounts[place.unit] and (fullest is None or fuller(place, fullest)):
+            fullest = place
+    if fullest is None:
+        return 0
+    tier = ladder.grade(fullest, ask.labels.get("cohort"))
+    if tier is not None and option.grade is not None and option.grade >= tier:
+        return tier
+    return _refusal(ask.id, fullest, why="tier", fits=0, tier=tier)
+
+
+def _plan_order(wallet: Wallet) -> Callable[[Place], int]:
+    order = {name: index for index, name in enumerate(wallet.named)}  # a renewal may be bound to a budget that is gone
+    return lambda place: order.get(place.budget, len(order))
+
+
 def _line(period: Period, each: str | None, limit: int, remaining: int) -> Line:
     return Line(period.name, period.start, period.end, limit, remaining, each)
 
@@ -195,15 +225,17 @@ class Need(msgspec.Struct, frozen=True, gc=False):
 def _exhausted(wallet: Wallet, id: str, needs: Sequence[Need]) -> Exhausted:
     """Which budget to speak of: never before spent before busy, then the smallest room, then plan order."""
     refusing = [need for need in needs if need.refused]
-    order = {name: index for index, name in enumerate(wallet.named)}  # a renewal may be bound to a budget that is gone
-    spoken = min(
-        refusing,
-        key=lambda need: (_WORST_FIRST[need.why], max(0, need.place.room), order.get(need.place.budget, len(order))),
-    )
-    place, meter = spoken.place, spoken.place.meter
+    order = _plan_order(wallet)
+    spoken = min(refusing, key=lambda need: (_WORST_FIRST[need.why], max(0, need.place.room), order(need.place)))
+    fits = min(need.fits for need in refusing if need.place.unit == spoken.place.unit)
+    return _refusal(id, spoken.place, why=spoken.why, fits=fits)
+
+
+def _refusal(id: str, place: Place, *, why: Why, fits: int, tier: int | None = None) -> Exhausted:
+    meter = place.meter
     return Exhausted(
         id,
-        spoken.why,
+        why,
         place.budget,
         place.unit,
         place.period.name,
@@ -212,9 +244,10 @@ def _exhausted(wallet: Wallet, id: str, needs: Sequence[Need]) -> Exhausted:
         extra=meter.extra if meter is not None else 0,
         limit=place.limit,
         remaining=place.room,
-        fits=min(need.fits for need in refusing if need.place.unit == place.unit),
+        fits=fits,
         resets_at=place.period.end,
         each=place.each,
+        tier=tier,
     )
 
 
@@ -253,8 +286,8 @@ def decide_renew(wallet: Wallet, ask: Renew, at: int) -> AnyOutcome:
         meter, limit = bound.meter, wallet.limit_now(bound, record.labels)
         remaining = limit - meter.used - _rise(record, granted, meter.unit)
         lines[meter.budget] = Line(meter.period, meter.start, meter.end, limit, remaining, meter.each)
-    option = record.held.option if record.held is not None else 0
-    return Held(ask.hold, option, granted, lines, at, expires_at, n=ask.n)
+    option, tier = (record.held.option, record.held.tier) if record.held is not None else (0, 0)
+    return Held(ask.hold, option, granted, lines, at, expires_at, tier, ask.n)
 
 
 def _not_open(wallet: Wallet, ask: Renew, at: int) -> AnyOutcome:

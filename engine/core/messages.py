@@ -25,7 +25,10 @@ class Ask(msgspec.Struct, frozen=True, tag_field="ask", omit_defaults=True, gc=F
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One way to make the call, and the most it could cost. `least`: grant what is left, but at least this much."""
+    """One way to make the call, and the most it could cost. `least`: grant what is left, but at least this much.
+
+    `grade`: how cheap an answer it is, 0 the best; the plan's tiers judge it. None: money alone does.
+    """
 
     amounts: Amounts
     least: Amounts = {}
@@ -220,7 +223,10 @@ Flag: TypeAlias = Literal["overrun", "late", "unheld", "unreported", "corrected"
 
 
 class Held(Outcome, frozen=True, tag="held"):
-    """The only permission to call. `n` counts renewals (0: the hold itself); `amounts` is then the new total grant."""
+    """The only permission to call. `n` counts renewals (0: the hold itself); `amounts` is then the new total grant.
+
+    `tier`: the least grade that was affordable to it, 0 also where the plan's tiers did not judge it.
+    """
 
     id: str
     option: int
@@ -233,7 +239,10 @@ class Held(Outcome, frozen=True, tag="held"):
 
 
 class Exhausted(Outcome, frozen=True, tag="exhausted"):
-    """It does not fit. Speaks of one budget; `fits` is the largest amount of `unit` that would have fitted."""
+    """It does not fit. Speaks of one budget; `fits` is the largest amount of `unit` that would have fitted.
+
+    `tier`, where the why is "tier": the least grade that would still have been affordable; None: none is.
+    """
 
     id: str
     why: Why
@@ -248,6 +257,7 @@ class Exhausted(Outcome, frozen=True, tag="exhausted"):
     fits: int
     resets_at: int
     each: str | None = None
+    tier: int | None = None
 
 
 class Frozen(Outcome, frozen=True, tag="frozen"):

@@ -48,8 +48,37 @@ class Budget(msgspec.Struct, frozen=True, gc=False):
     link: str = ""
 
 
+PERCENT_SCALE = 4
+UP_TO_FULL = 100 * 10**PERCENT_SCALE
+"""100 % as `Tier.up_to` counts it: percent with four digits after the point, millionths of the limit."""
+
+TIMES_SCALE = 6
+TIMES_ONE = 10**TIMES_SCALE
+"""A factor of 1 as `Tiers.times` counts it: with six digits after the point."""
+
+
+class Tier(msgspec.Struct, frozen=True, gc=False):
+    """While at most `up_to` (millionths of the limit) is used, options from `grade` on are affordable."""
+
+    up_to: int
+    grade: int
+
+
+class Tiers(msgspec.Struct, frozen=True, gc=False):
+    """Cheaper answers as money runs low. `steps` rise; past the last nothing with a grade is affordable.
+
+    `times`: cohort -> what its thresholds are multiplied by, in millionths, never past 100 %.
+    """
+
+    steps: list[Tier]
+    times: dict[str, int] = {}
+
+
 class Plan(msgspec.Struct, frozen=True, gc=False):
-    """What decides. `budgets` keeps the order in which the operator wrote them: ties are broken by it."""
+    """What decides. `budgets` keeps the order in which the operator wrote them: ties are broken by it.
+
+    A plan without tiers is stored without a word of them, as it was before there were any: its digest stays.
+    """
 
     budgets: dict[str, Budget]
     rules: int = RULES
@@ -61,6 +90,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     remember_s: int = limits.REMEMBER_S_DEFAULT
     zone: str = "UTC"
     tzdata: str = ""
+    tiers: Tiers | msgspec.UnsetType = msgspec.UNSET
 
 
 class PlanError(ValueError):
@@ -115,6 +145,8 @@ def validate(plan: Plan, *, zone_known: Callable[[str], bool]) -> None:
         raise PlanError("budgets", f"a plan has 1 to {limits.BUDGETS_MAX} budgets")
     for name, budget in plan.budgets.items():
         _check_budget(name, budget, units=plan.units, zone_known=zone_known)
+    if plan.tiers is not msgspec.UNSET:
+        _check_tiers(plan.tiers)
 
 
 def _check_units(units: Mapping[str, int]) -> None:
@@ -164,6 +196,28 @@ def _check_budget(name: str, budget: Budget, *, units: Mapping[str, int], zone_k
     for field, text in (("source", budget.source or ""), ("note", budget.note), ("link", budget.link)):
         if len(text) > limits.TEXT_CHARS_MAX or not text.isprintable():
             raise PlanError(f"{place}.{field}", f"at most {limits.TEXT_CHARS_MAX} printable characters")
+
+
+def _check_tiers(tiers: Tiers) -> None:
+    if not 1 <= len(tiers.steps) <= limits.TIERS_MAX:
+        raise PlanError("tiers", f"a plan that has tiers has 1 to {limits.TIERS_MAX}")
+    up_to, grade = 0, -1
+    for index, tier in enumerate(tiers.steps):
+        if not up_to < tier.up_to <= UP_TO_FULL:
+            raise PlanError(
+                f"tiers[{index}].up_to", "expected more than the tier before, above 0 and at most 100 percent"
+            )
+        if not grade < tier.grade <= limits.GRADE_MAX:
+            raise PlanError(f"tiers[{index}].grade", f"expected more than the tier before, 0 to {limits.GRADE_MAX}")
+        up_to, grade = tier.up_to, tier.grade
+    if len(tiers.times) > limits.TIER_COHORTS_MAX:
+        raise PlanError("tier_times", f"at most {limits.TIER_COHORTS_MAX} cohorts")
+    for cohort, times in tiers.times.items():
+        _check_label("tier_times", "cohort", cohort)
+        if not 0 < times <= limits.TIER_TIMES_MAX * TIMES_ONE:
+            raise PlanError(
+                f"tier_times.{cohort[: limits.NAME_CHARS_MAX]}", f"above 0 and at most {limits.TIER_TIMES_MAX}"
+            )
 
 
 def _check_limit(field: str, amount: int) -> None:

@@ -30,6 +30,7 @@ from engine.core.messages import (
 )
 from engine.core.meter import Meter, MeterKey
 from engine.core.plan import Budget, Plan, limit_of
+from engine.core.tiers import Ladder
 
 NS = 1_000_000_000
 SCHEMA = 1  # of `Wallet.dump`: another shape of the state needs another number
@@ -185,6 +186,7 @@ class Wallet:
         self.rules: dict[str, list[Rule]] = {}  # of the plan in force by unit, in plan order
         self.named: dict[str, Rule] = {}  # the same by budget
         self.has_required = False
+        self.ladder: Ladder | None = None  # the tiers of the plan in force
         self.scales: dict[str, int] = {}  # every unit any plan had
         self.budget_units: dict[str, str] = {}  # every budget any plan had
         self.generations: dict[str, int] = {}

@@ -33,7 +33,7 @@ from engine.core.messages import (
     Told,
 )  # fmt: skip
 from engine.core.periods import period_at
-from engine.core.plan import Budget, Plan, digest
+from engine.core.plan import Budget, Plan, Tier, Tiers, digest
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 
@@ -128,6 +128,8 @@ class Recorder:
         choose, most = self.random.choice, self.costs()
         least = {"usd": most["usd"] // 4} if self.random.random() < 0.3 else {}
         options = [Option(most, least), Option({"usd": CENT})][: choose((1, 1, 2))]
+        if self.plan.tiers is not msgspec.UNSET:
+            options = [msgspec.structs.replace(option, grade=choose((None, 0, 1, 2, 3))) for option in options]
         labels = {"user": choose(USERS), "provider": choose(("jev", "other")), "key": choose(("k1", "k2"))}
         if self.random.random() < 0.3:
             labels["cohort"] = "premium"
@@ -180,6 +182,7 @@ class Recorder:
         return self.random.choice(self.said[-12:]) if self.said else self.hold()
 
 
+TIERS = Tiers([Tier(500_000, 0), Tier(750_000, 1), Tier(950_000, 2)], {"premium": 1_500_000})
 ALL = {"site": USD, "berlin": BERLIN, "user": USER, "rush": MINUTES}
 
 HISTORIES: dict[str, tuple[int, Plan, int, int]] = {
@@ -187,6 +190,7 @@ HISTORIES: dict[str, tuple[int, Plan, int, int]] = {
     "a_plain_day": (1, Plan(budgets={"site": USD, "berlin": BERLIN}), 1_796_029_200 * SECOND, 10 * MINUTE),
     "around_midnight": (2, Plan(budgets=ALL), 1_796_082_600 * SECOND, 3 * MINUTE),
     "a_day_of_25_hours": (3, Plan(budgets=ALL, on_lapse="release"), 1_792_875_600 * SECOND, 100 * MINUTE),
+    "cheaper_answers": (46, Plan(budgets=ALL, tiers=TIERS), 1_796_029_200 * SECOND, 4 * MINUTE),
     "a_short_memory": (4, Plan(budgets=ALL, remember_s=120), 1_796_080_000 * SECOND, 6 * HOUR),
 }
 MESSAGES = 54

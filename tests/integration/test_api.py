@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -127,6 +128,23 @@ async def test_a1_of_200_callers_at_once_exactly_the_dollar_is_granted(api: Api)
     assert (statuses.count(201), statuses.count(429)) == (100, 100)
     _, now = await api.get("/v1/status")
     assert (now["budgets"][0]["held"], now["budgets"][0]["remaining"]) == ("1", "0")
+
+
+async def test_of_200_callers_at_once_each_tier_is_taken_to_its_last_cent(api: Api) -> None:
+    _, shown = await api.get("/v1/plan")
+    tiers = [{"up_to": up_to, "grade": grade} for grade, up_to in enumerate(("50", "75", "95"))]
+    status, _ = await api.post("/v1/plan", {"plan": {**shown["plan"], "tiers": tiers}, "replaces": shown["digest"]})
+    assert status == 200
+    options = [{"amounts": {"usd": "0.01"}, "grade": grade} for grade in range(3)]
+    ask = {"options": options, "labels": LABELS, "wait_s": 30}
+    answers = await asyncio.gather(*(api.post("/v1/holds", {"id": f"call-{n}", **ask}) for n in range(200)))
+    taken = Counter((status, body["option"], body["tier"]) for status, body in answers if status == 201)
+    assert taken == {(201, 0, 0): 51, (201, 1, 1): 25, (201, 2, 2): 20}  # used before: 0 to 50, to 75, to 95 cents
+    refused = [(status, body["why"], body["tier"]) for status, body in answers if status != 201]
+    assert refused == [(402, "tier", None)] * 104
+    assert (await audited(api.journal)).untold == 0
+    _, now = await api.get("/v1/status")
+    assert (now["budgets"][0]["held"], now["budgets"][0]["first_exhausted_at"] is None) == ("0.96", False)
 
 
 async def test_concurrent_repeats_of_one_id_hold_once(api: Api) -> None:

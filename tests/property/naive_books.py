@@ -60,6 +60,7 @@ class Call:
     bounds: list[Bound]
     ask: Hold | None = None
     option: int = 0
+    tier: int = 0
     granted: tuple[str, ...] = ()
     by: int = 0
     expires_at: int = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from property.naive_books import Books, Call, Key, applies, invalid, is_amount, is_id, labels_are_sound, limit_of
+from property.naive_books import Call, Key, applies, invalid, is_amount, is_id, labels_are_sound, limit_of
 from property.naive_calendar import SECOND, period_at
+from property.naive_tiers import TierRules
 
 from engine.core import limits
 from engine.core.messages import (
@@ -41,7 +42,7 @@ class Refusing:
     had: int = 0
 
 
-class HoldRules(Books):
+class HoldRules(TierRules):
     """Predicts what is told of a hold or a renewal."""
 
     def _hold_is_sound(self, ask: Hold) -> bool:
@@ -64,6 +65,7 @@ class HoldRules(Books):
         matching = [budget for unit in option.amounts for budget in self.matching(unit, labels)]
         return (
             bool(option.amounts)
+            and (option.grade is None or is_amount(option.grade))
             and all(unit in self.plan.units and is_amount(amount) for unit, amount in option.amounts.items())
             and all(0 <= least <= option.amounts.get(unit, -1) for unit, least in option.least.items())
             and len(matching) <= limits.MATCHES_MAX
@@ -83,10 +85,13 @@ class HoldRules(Books):
             return Late(id=ask.id, by=ask.by)
         refusal = self.barred(ask.id, self._looking_at(ask), ask.labels)
         if refusal is None:
+            permitted = [option for option in ask.options if self.tier_of(option, ask.labels) is not None]
             for index, option in enumerate(ask.options):
-                if (grant := self._fitting(option, ask.labels)) is not None:
+                if option in permitted and (grant := self._fitting(option, ask.labels)) is not None:
                     return self._grant(ask, index, grant)
-            refusal = self._too_much(ask)
+            refusal = (
+                self._too_much(ask, permitted[-1]) if permitted else self.too_full(ask.id, ask.options[-1], ask.labels)
+            )
         self.refused.append((ask, self.seq))
         return refusal
 
@@ -158,8 +163,7 @@ class HoldRules(Books):
                     return None
         return grant
 
-    def _too_much(self, ask: Hold) -> Exhausted:
-        last = ask.options[-1]
+    def _too_much(self, ask: Hold, last: Option) -> Exhausted:
         refusing = [
             candidate for unit, amount in last.amounts.items()
             for candidate in self.candidates(unit, last.least.get(unit, amount), ask.labels)
@@ -193,6 +197,7 @@ class HoldRules(Books):
         call = Call(
             id=ask.id, at=self.at, first=self.seq, last=self.seq, state="open", labels=ask.labels,
             grant=grant, charged=dict.fromkeys(grant, 0), ask=ask, option=index, granted=tuple(grant), by=ask.by,
+            tier=self.tier_of(ask.options[index], ask.labels) or 0,
             expires_at=self.at + ttl_s * SECOND, on_lapse=ask.on_lapse or self.plan.on_lapse,
             bounds=[bound for unit in grant for bound in self.bind(unit, ask.labels, self.at)],
         )  # fmt: skip
@@ -207,7 +212,7 @@ class HoldRules(Books):
         amounts = {unit: call.grant[unit] for unit in call.granted}
         return Held(
             id=call.id, option=call.option, amounts=amounts, budgets=budgets, at=self.at,
-            expires_at=call.expires_at, n=call.n,
+            expires_at=call.expires_at, tier=call.tier, n=call.n,
         )  # fmt: skip
 
     def _renew_is_sound(self, ask: Renew) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 from zoneinfo import available_timezones
 
+from msgspec import UNSET
+from msgspec.structs import replace
 from property.naive_books import LABEL, Books, Bound, invalid, is_amount, is_id, limit_of
 from property.naive_calendar import SECOND, period_at, period_named
+from property.naive_tiers import tiers_are_sound
 
 from engine.core import limits
 from engine.core.messages import (
@@ -202,8 +205,10 @@ class OperatorRules(Books):
 
     def _plan_is_sound(self, plan: Plan) -> bool:
         try:
-            validate(plan, zone_known=lambda zone: zone in ZONES)
+            validate(replace(plan, tiers=UNSET), zone_known=lambda zone: zone in ZONES)
         except PlanError:
+            return False
+        if not tiers_are_sound(plan):
             return False
         same_units = all(self.unit_of.get(name, budget.unit) == budget.unit for name, budget in plan.budgets.items())
         return same_units and all(self.units.get(unit, scale) == scale for unit, scale in plan.units.items())

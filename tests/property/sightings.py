@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from auditor import Auditor
 from property.naive_books import Bound
 from property.naive_calendar import SECOND
+from property.naive_tiers import MILLION
 
 from engine.core.messages import (
     Adjust,
@@ -48,6 +50,9 @@ EVERY = frozenset((
     "observed lower", "adjusted below zero", "restart", "a loss that raised", "a loss that raised nothing",
     "a loss that froze", "a loss that found a longer freeze", "a limit below what is used",
     "a charge to a budget that is gone or restarted", "a capped lapse", "settled while due", "closed while due",
+    "under tier 1", "under tier 2", "under tier 3", "an option passed over for its grade", "times that helped",
+    "a grade where no tier is", "no grade where tiers are", "exactly at a threshold", "one part above a threshold",
+    "only a cheaper grade is left", "no grade is left", "a renewal under a tier",
 ))  # fmt: skip
 
 
@@ -88,6 +93,8 @@ def of_refusal(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[s
     match outcome:
         case Exhausted():
             yield "a refused renewal" if isinstance(ask, Renew) else outcome.why
+            if outcome.why == "tier":
+                yield from of_tier_refusal(outcome, auditor)
         case Closed():
             yield f"closed: {outcome.state}"
             if outcome.state == "lapsed" and auditor.calls[outcome.id].state == "open":
@@ -123,7 +130,8 @@ def of_operator(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[
             )
             if outcome.frozen:
                 yield "a loss that froze"
-            if isinstance(ask, Loss) and any(auditor.frozen[name].reason != ask.reason for name in outcome.frozen):
+            standing = [auditor.frozen[name] for name in outcome.frozen if name in auditor.frozen]  # not thawed since
+            if isinstance(ask, Loss) and any(frost.reason != ask.reason for frost in standing):
                 yield "a loss that found a longer freeze"
         case Planned() if outcome.restarts:
             yield "restart"
@@ -132,18 +140,55 @@ def of_operator(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[
 def of_held(ask: AnyAsk, outcome: Held, auditor: Auditor) -> Iterator[str]:
     if isinstance(ask, Renew):
         yield "a larger grant" if ask.amounts else "renewed"
+        if outcome.tier:
+            yield "a renewal under a tier"
         return
     assert isinstance(ask, Hold)
     if outcome.amounts != ask.options[outcome.option].amounts:
         yield "a balancing grant"
     if outcome.option > 0:
         yield "a second option"
+    yield from of_tier(ask, outcome, auditor)
     if any(line.remaining < 0 for line in outcome.budgets.values()):
         yield "a grant of zero over the limit"
     lengths = {(line.end - line.start) // HOUR for line in outcome.budgets.values()}
     yield from (f"a day of {hours} hours" for hours in sorted(lengths & {23, 25}))
     if any(call.id == ask.id and call.given_up_by is not None for call in auditor.history[:-1]):
         yield "a fresh hold after a give-up"
+
+
+def of_tier(ask: Hold, outcome: Held, auditor: Auditor) -> Iterator[str]:
+    """What the tiers of the plan had to do with this `held`."""
+    grade, tiers = ask.options[outcome.option].grade, auditor.tiers()
+    if tiers is None or grade is None:
+        yield from (
+            () if tiers is grade else ("a grade where no tier is" if tiers is None else "no grade where tiers are",)
+        )
+        return
+    yield f"under tier {outcome.tier}"
+    if any(option.grade is not None and option.grade < outcome.tier for option in ask.options[: outcome.option]):
+        yield "an option passed over for its grade"
+    full = max(fullness_before(outcome, auditor), default=Fraction(0))
+    thresholds = [Fraction(step.up_to, MILLION) for step in tiers.steps]
+    if full in thresholds:
+        yield "exactly at a threshold"
+    if all(grade < step.grade or full > threshold for step, threshold in zip(tiers.steps, thresholds, strict=True)):
+        yield "times that helped"
+
+
+def fullness_before(outcome: Held, auditor: Auditor) -> Iterator[Fraction]:
+    for budget, line in outcome.budgets.items():
+        granted = outcome.amounts[auditor.unit_of[budget]]
+        if granted:
+            yield Fraction(line.limit - line.remaining - granted, line.limit)
+
+
+def of_tier_refusal(outcome: Exhausted, auditor: Auditor) -> Iterator[str]:
+    yield "no grade is left" if outcome.tier is None else "only a cheaper grade is left"
+    used, tiers = outcome.limit - outcome.remaining, auditor.tiers()
+    for step in tiers.steps if tiers is not None else ():
+        if (used - 1) * MILLION <= outcome.limit * step.up_to < used * MILLION:
+            yield "one part above a threshold"
 
 
 def of_settled(outcome: Settled, auditor: Auditor) -> Iterator[str]:

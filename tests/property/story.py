@@ -9,9 +9,11 @@ from __future__ import annotations
 from random import Random
 
 from auditor import Auditor
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from property.naive_books import Call
 from property.naive_calendar import SECOND, period_at
+from property.naive_tiers import MILLION
 
 from engine.core.limits import AMOUNT_MAX
 from engine.core.messages import (
@@ -30,7 +32,7 @@ from engine.core.messages import (
     Settle,
     Thaw,
 )  # fmt: skip
-from engine.core.plan import Budget, LapsePolicy, Plan, digest
+from engine.core.plan import Budget, LapsePolicy, Plan, Tier, Tiers, digest
 
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 24 * 3600 * SECOND
 
@@ -60,12 +62,24 @@ BUDGETS = {
 }
 
 
-CHANGES = ("limit", "limit", "zone", "per", "where", "each", "gone", "back", "times", "unit", "scale")
+SEEDS = (Tier(500_000, 0), Tier(750_000, 1), Tier(950_000, 2))
+TIERS = (
+    Tiers([*SEEDS], {"premium": 1_500_000}),
+    Tiers([*SEEDS], {"premium": 1_500_000}),
+    Tiers([Tier(333_333, 2), Tier(1_000_000, 3)], {"premium": 500_000}),
+    Tiers([Tier(750_000, 2), Tier(500_000, 3)]),  # falling: no plan
+    Tiers([]),
+)
+
+CHANGES = ("limit", "limit", "zone", "per", "where", "each", "gone", "back", "times", "unit", "scale", "tiers", "tiers")
 
 
 def first_plan(random: Random) -> Plan:
     chosen = {name: budget for name, budget in BUDGETS.items() if name == "account" or random.random() < 0.6}
-    return Plan(budgets=chosen, remember_s=random.choice(REMEMBER_S), on_lapse=random.choice(["charge", "release"]))
+    tiers = random.choice((UNSET, *TIERS[:3]))
+    return Plan(
+        budgets=chosen, remember_s=random.choice(REMEMBER_S), on_lapse=random.choice(["charge", "release"]), tiers=tiers
+    )
 
 
 class Story:
@@ -167,6 +181,10 @@ class Story:
         if random.random() < 0.004:
             return random.choice((-1, AMOUNT_MAX, AMOUNT_MAX + 1))
         plan = self.auditor.plan
+        if plan is not None and not isinstance(plan.tiers, UnsetType) and random.random() < 0.3:
+            edges = self.to_thresholds(plan.tiers, unit)
+            if edges:
+                return max(0, random.choice(edges) + random.choice((0, 0, 1)))
         if plan is not None and random.random() < 0.3:
             rooms = [
                 plan.budgets[key[0]].limit - self.auditor.used(key)
@@ -175,6 +193,16 @@ class Story:
             if rooms:
                 return max(0, random.choice(rooms) + random.choice((-1, 0, 0, 1)))
         return random.choice((0, 1, 3, 10, 20, 30, 45, 70, 101, 200))
+
+    def to_thresholds(self, tiers: Tiers, unit: str) -> list[int]:
+        """What would bring a meter of the unit to a threshold of the plan."""
+        assert self.auditor.plan is not None
+        budgets = self.auditor.plan.budgets
+        return [
+            budgets[key[0]].limit * step.up_to // MILLION - self.auditor.used(key)
+            for key in self.auditor.alive if key[0] in budgets and budgets[key[0]].unit == unit
+            for step in tiers.steps
+        ]  # fmt: skip
 
     def amounts(self, random: Random, most: int = 2) -> dict[str, int]:
         units = random.sample(UNITS, random.randint(1, most))
@@ -206,7 +234,8 @@ class Story:
         for unit, amount in amounts.items():
             if random.random() < 0.25:
                 least[unit] = random.choice((0, 1, amount // 2, amount, amount + (random.random() < 0.1)))
-        return Option(amounts=amounts, least=least, name=random.choice(("", "full")))
+        grade = random.choice((None, None, 0, 1, 2, 3, 3))
+        return Option(amounts=amounts, least=least, name=random.choice(("", "full")), grade=grade)
 
     def settle(self, random: Random) -> Settle:
         call = self.some_call(random)
@@ -306,7 +335,8 @@ class Story:
             name, budget = self.some_budget(random)
             most = self.amount(random, budget.unit)
             used.append(KnownUse(name, self.some_period(random, budget), most, self.each(random, budget)))
-        freeze = random.choice(([], [], [random.choice([*self.auditor.plan.budgets, "ever"])]))
+        frozen = [scope for scope in self.auditor.frozen if scope in self.auditor.plan.budgets]
+        freeze = random.choice(([], [], [random.choice([*self.auditor.plan.budgets, "ever"])], frozen[:1]))
         return Loss(id=self.some_id(random, "l"), from_seq=random.choice((0, 1, 5, 5, 5)), to_seq=random.choice((5, 9)),
                     reason="a bit", by_whom="ops", used=used, freeze=freeze)  # fmt: skip
 
@@ -355,6 +385,8 @@ class Story:
                 budgets.pop(name, None)
             case "back":
                 budgets = {name: BUDGETS[name], **budgets}
+            case "tiers":
+                return replace(plan, tiers=random.choice((UNSET, *TIERS)))
             case "unit" if random.random() < 0.3:
                 budgets[name] = replace(budget, unit="requests")
             case "scale" if random.random() < 0.3:

@@ -21,7 +21,7 @@ from engine.core.tell import fold, tell
 from engine.core.wallet import Wallet
 
 SOAK = bool(os.environ.get("PURSE_SOAK"))
-STORIES, STEPS = (3_000, 200) if SOAK else (100, 120)
+STORIES, STEPS = (3_000, 200) if SOAK else (130, 120)
 FIXED_STORIES, FIXED_STEPS = (600, 120) if SOAK else (40, 80)
 
 Message = tuple[int, int, list[AnyAsk] | None]

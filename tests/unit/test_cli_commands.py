@@ -65,6 +65,22 @@ def test_a_hold_sends_every_option_it_is_given(api: FakeApi) -> None:
     }]  # fmt: skip
 
 
+def test_a_hold_sends_the_grade_of_its_answer(api: FakeApi) -> None:
+    api.canned["/v1/holds"] = (201, {"outcome": "held", "id": "x", "amounts": {"usd": "1"}, "periods": {}})
+    api.ask(*HOLD, "--grade", "0")
+    [sent] = api.bodies("/v1/holds")
+    assert sent["options"] == [{"amounts": {"usd": "0.25"}, "grade": 0}]
+    assert "amounts" not in sent
+
+
+def test_a_refusal_by_tier_says_what_is_left(api: FakeApi) -> None:
+    problem = {"why": "tier", "budget": "jev", "unit": "usd", "fits": "0", "tier": None, "detail": "It is: cache only."}
+    api.canned["/v1/holds"] = (402, {"outcome": "exhausted", "status": 402, **problem})
+    result = api.ask(*HOLD, "--grade", "0")
+    assert result.exit_code == 3
+    assert result.output == "refused by the jev budget: It is: cache only.\n"
+
+
 def test_a_hold_without_an_id_makes_one_and_says_it(api: FakeApi) -> None:
     result = api.ask("hold", "--amount", "usd=0.25")
     [id] = api.calls

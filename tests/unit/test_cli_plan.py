@@ -28,6 +28,18 @@ limit_for = { "cohort=premium" = "120" }
 """
 
 
+TIERS = """
+[[tiers]]
+up_to = 50
+grade = 0
+[[tiers]]
+up_to = 75
+grade = 1
+[tier_times]
+premium = 1.5
+"""
+
+
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
     with fake_api() as running:
@@ -49,6 +61,24 @@ def test_a_plan_that_is_shown_can_be_read_back_as_the_same_plan(api: FakeApi, pl
     shown = api.ask("plan", "show").output
     assert parse_toml(shown).plan == parse_toml(PLAN).plan
     assert json.loads(api.ask("--json", "plan", "show").output) == api.canned["/v1/plan"][1]
+
+
+def test_tiers_are_shown_and_read_back(api: FakeApi) -> None:
+    plan = parse_toml(PLAN + TIERS).plan
+    assert plan is not None
+    api.canned["/v1/plan"] = (200, {"plan": plan_to_json(plan), "digest": digest(plan)})
+    shown = api.ask("plan", "show").output
+    assert '[[tiers]]\nup_to = "75"\ngrade = 1\n' in shown
+    assert '[tier_times]\npremium = "1.5"\n' in shown
+    assert parse_toml(shown).plan == plan
+
+
+def test_a_diff_tells_what_becomes_of_the_tiers(api: FakeApi, plan_file: Path) -> None:
+    plan_file.write_text(PLAN + TIERS)
+    assert api.ask("plan", "diff", str(plan_file)).output.splitlines() == [
+        "tiers: added, up to 50 % grade 0, up to 75 % grade 1; above that no grade is affordable",
+        "tier_times.premium: none of its own -> 1.5",
+    ]
 
 
 def test_a_diff_says_what_changes_and_changes_nothing(api: FakeApi, plan_file: Path) -> None:

@@ -57,7 +57,7 @@ from engine.core.messages import (
     Told,
     Unknown,
 )
-from engine.core.plan import Budget, Plan, digest
+from engine.core.plan import Budget, Plan, Tier, Tiers, digest
 
 LINE = Line("2026-11-30", 0, 86_400, 1_000, 600)
 EACH = Line("2026-11-30", 0, 86_400, 80, -5, "alice")
@@ -73,6 +73,12 @@ PLAN = Plan(
     units={"usd": 9, "jpy": 6},
     ttl_s=60, ttl_s_min=2, ttl_s_max=90, on_lapse="release", remember_s=7, zone="Asia/Tokyo",
 )  # fmt: skip
+TIERED = Plan(
+    budgets={"jev": Budget("usd", 1_000)},
+    units={"usd": 9},
+    tzdata="2026.1",
+    tiers=Tiers([Tier(500_000, 0), Tier(950_000, 2)], {"premium": 1_500_000}),
+)
 SHORT = BudgetStatus("jev", "usd", 9, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3)
 LONG = BudgetStatus(
     "neurons", "neurons", 6, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3, "amounts", "cloudflare", "a note",
@@ -119,6 +125,7 @@ ASKS: list[AnyAsk] = [
         [KnownUse("jev", "2026-11-30", 5), KnownUse("u", "2026-11-30", 0, "a")],
         ["neurons"],
     ),
+    ApplyPlan("p", TIERED, "d1"),
 ]
 
 STORED_ASKS = """
@@ -182,6 +189,12 @@ STORED_ASKS = """
 {"ask":"loss","id":"l","from_seq":101,"to_seq":240,"reason":"a flipped bit","by_whom":"ops",
  "used":[{"budget":"jev","period":"2026-11-30","used":5},{"budget":"u","period":"2026-11-30","used":0,"each":"a"}],
  "freeze":["neurons"]}
+
+{"ask":"plan","id":"p","plan":{"budgets":{"jev":{"unit":"usd","limit":1000,"per":"day","zone":"UTC","where":{},
+ "each":null,"required":false,"limit_for":{},"source":null,"public":"percent","note":"","link":""}},"rules":1,
+ "units":{"usd":9},"ttl_s":600,"ttl_s_min":1,"ttl_s_max":86400,"on_lapse":"charge","remember_s":172800,"zone":"UTC",
+ "tzdata":"2026.1","tiers":{"steps":[{"up_to":500000,"grade":0},{"up_to":950000,"grade":2}],
+ "times":{"premium":1500000}}},"replaces":"d1"}
 """
 
 OUTCOMES: list[AnyOutcome] = [
@@ -222,6 +235,7 @@ OUTCOMES: list[AnyOutcome] = [
     Planned("p", "d1", ["jev"]),
     Done("f"),
     Done("l", [Raised("jev", 3, LINE), Raised("user", 0, EACH)], {"neurons": 86_400, "ever": None}),
+    Exhausted("a", "tier", "jev", "usd", "2026-11-30", 6, 2, 0, 10, 2, 0, 86_400, tier=2),
 ]
 
 STORED_OUTCOMES = """
@@ -293,6 +307,9 @@ STORED_OUTCOMES = """
 {"outcome":"done","id":"l","raised":[{"budget":"jev","by":3,"line":{"period":"2026-11-30","start":0,"end":86400,
  "limit":1000,"remaining":600}},{"budget":"user","by":0,"line":{"period":"2026-11-30","start":0,"end":86400,
  "limit":80,"remaining":-5,"each":"alice"}}],"frozen":{"neurons":86400,"ever":null}}
+
+{"outcome":"exhausted","id":"a","why":"tier","budget":"jev","unit":"usd","period":"2026-11-30","settled":6,
+ "held":2,"extra":0,"limit":10,"remaining":2,"fits":0,"resets_at":86400,"tier":2}
 """
 
 CARRIED: list[msgspec.Struct] = [
@@ -410,6 +427,7 @@ def test_a_told_is_stored_with_its_chain_last() -> None:
 def test_the_digest_of_a_plan_is_this() -> None:
     assert digest(PLAN) == "23f33d5d574e75f1492a558783ad97f1"
     assert digest(Plan(budgets={"jev": Budget("usd", 1_000)}, tzdata="2026.1")) == "26dbe75f89216a0437e7a4af20015e74"
+    assert digest(TIERED) == "87f9d645bf78b2bbcc335e1df500dc6a"
 
 
 def _read_as(value: msgspec.Struct) -> object:

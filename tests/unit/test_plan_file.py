@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.core import limits
 from engine.core.amounts import SCALES
 from engine.core.periods import zone_known
-from engine.core.plan import Budget, Per, Plan, PlanError, digest, validate
+from engine.core.plan import Budget, Per, Plan, PlanError, Tier, Tiers, digest, validate
 from engine.errors import Misconfigured
 from engine.plan_file import (
     DEFAULT_PLAN,
@@ -149,7 +149,7 @@ def test_a_whole_number_is_in_units_not_in_smallest_parts() -> None:
         (budget('limt = "2"'), "budgets.jev.limt", 'did you mean "limit"?'),
         (budget('colour = "red"'), "budgets.jev.colour", "known here: unit, limit, per"),
         ('[budget.jev]\nunit = "usd"\nlimit = "1"', "budget", 'did you mean "budgets"?'),
-        ('limit = "1"\n' + budget(""), "limit", "known here: plan, units, budgets, web"),
+        ('limit = "1"\n' + budget(""), "limit", "known here: plan, units, budgets, tiers, tier_times, web"),
         ("[plan]\nttl = 5\n" + budget(""), "plan.ttl", 'did you mean "ttl_s"?'),
         ("[web]\nprot = 80", "web.prot", 'did you mean "port"?'),
         ("[upstream.openai]", "upstream", 'did you mean "upstreams"?'),
@@ -360,6 +360,14 @@ def budgets(draw: st.DrawFn, units: list[str]) -> Budget:
 
 
 @st.composite
+def tiers(draw: st.DrawFn) -> Tiers:
+    up_to = sorted(draw(st.sets(st.integers(1, 1_000_000), min_size=1, max_size=4)))
+    grades = sorted(draw(st.sets(st.integers(0, limits.GRADE_MAX), min_size=len(up_to), max_size=len(up_to))))
+    steps = [Tier(*step) for step in zip(up_to, grades, strict=True)]
+    return Tiers(steps, draw(st.dictionaries(WORDS, st.integers(1, 100_000_000), max_size=3)))
+
+
+@st.composite
 def plans(draw: st.DrawFn) -> Plan:
     more = draw(st.dictionaries(NAMES, st.integers(0, 12), max_size=3))
     units = dict(draw(st.permutations(list({**SCALES, **more}.items()))))
@@ -373,6 +381,7 @@ def plans(draw: st.DrawFn) -> Plan:
         remember_s=draw(st.integers(1, limits.REMEMBER_S_MAX)),
         zone=draw(st.sampled_from(["UTC", "Asia/Tokyo"])),
         tzdata=draw(st.sampled_from(["", "2026.6"])),
+        tiers=draw(st.just(msgspec.UNSET) | tiers()),
     )
 
 

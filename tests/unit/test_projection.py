@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from wallets import TODAY, Books, amount, budget, moment
+from wallets import TODAY, Books, amount, amounts, budget, moment
 
 from engine.core.documents import DayTotals, Life, Status
-from engine.core.messages import Entry, KnownUse, Loss
-from engine.core.plan import Budget, LapsePolicy, Plan
+from engine.core.messages import Entry, KnownUse, Loss, Option
+from engine.core.plan import Budget, LapsePolicy, Plan, Tier, Tiers
 from engine.core.restore import NotRestoredError, load
 from engine.core.tell import read
 from projector.projection import Projection
@@ -168,6 +168,17 @@ def test_refusals_are_counted_by_why_and_the_first_exhaustion_is_kept() -> None:
     assert shown.day().refused == {"never": 1, "busy": 1, "spent": 2}
     assert shown.day().first_exhausted_at == moment("09:03")
     assert shown.status().budgets[0].first_exhausted_at == moment("09:03")
+
+
+def test_refusals_by_tier_are_counted_and_exhaust_a_budget_where_no_grade_is_left() -> None:
+    shown = Shown()
+    shown.apply(msgspec.structs.replace(shown.plan, tiers=Tiers([Tier(500_000, 0), Tier(900_000, 1)])))
+    shown.at("09:00").hold("a", "0.60")
+    shown.at("09:01").hold("b", [Option(amounts("0.01"), grade=0)])  # grade 1 would do
+    assert (shown.day().refused, shown.day().first_exhausted_at) == ({"tier": 1}, None)
+    shown.hold("c", "0.35")
+    shown.at("09:02").hold("d", [Option(amounts("0.01"), grade=1)])
+    assert (shown.day().refused, shown.day().first_exhausted_at) == ({"tier": 2}, moment("09:02"))
 
 
 def test_lapses_overruns_and_strays_are_counted() -> None:
