@@ -1,7 +1,7 @@
 """`purse doctor`: is everything in order, and what can be done where it is not.
 
-It looks and explains. Only two things change anything, and only when they are asked for: accepting a loss, which
-appends one ask to the stream, and putting back a store that was set aside.
+It looks and explains. Three things change anything, and only when they are asked for: accepting a loss and skipping
+time, which append one ask to the stream each, and putting back a store that was set aside.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,8 @@ from typing import Literal
 import msgspec
 
 from commonpurse.aside import copies_of, store_of
-from commonpurse.survey import Survey, loss_of, survey, witnesses
-from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Done, Loss, Planned
+from commonpurse.survey import Survey, Untold, loss_of, survey, witnesses
+from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Clock, Done, Loss, Planned
 from engine.core.plan import Plan
 from engine.core.tell import tell
 from engine.embedded import embedded_nats
@@ -29,12 +29,15 @@ from engine.errors import Misconfigured, NoAnswer, PurseError, StreamRefused, Un
 from engine.journal import NO_STREAM, Journal
 from engine.plan_file import DEFAULT_PLAN
 from engine.plan_file import read as read_plan
+from engine.service import CLOCK_AHEAD_S_MAX
+from engine.stream_clock import written
 from engine.witness import FOLDER, ROLES
 
 CLOCK_OFF_S_MAX = 60
 FREE_BYTES_MIN = 256 * 1024 * 1024
 APPEND_WAIT_S = 30.0
 CONNECT_WAIT_S = 1.0
+ENGINE_WAIT_S = 1.0
 NS = 1_000_000_000
 
 State = Literal["ok", "problem", "untrusted"]
@@ -43,12 +46,16 @@ _RUNNING = re.compile(r'listen: "([^"]+)".*?user: "([^"]+)", password: "([^"]+)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patient:
-    """What is looked at. `nats`: a server that runs elsewhere; else the one on the data folder, started if need be."""
+    """What is looked at. `nats`: a server that runs elsewhere; else the one on the data folder, started if need be.
+
+    `now`: this machine's clock, ns.
+    """
 
     data: Path
     wallet: str = "main"
     nats: str | None = None
     config: Path | None = None
+    now: Callable[[], int] = time.time_ns
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -60,11 +67,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """All that was looked at. `lost`: ranges of sequences; `loss`: what was appended, if anything."""
+    """All that was looked at. `lost`: ranges of sequences; `loss` and `clock`: what was appended, if anything."""
 
     findings: list[Finding] = []
     lost: list[tuple[int, int]] = []
     loss: Loss | None = None
+    clock: Clock | None = None
 
     def add(self, check: str, says: str, *, state: State = "ok") -> None:
         self.findings.append(Finding(check, state, says))
@@ -76,8 +84,13 @@ class Report(msgspec.Struct):
         return 4 if "untrusted" in states else 1 if "problem" in states else 0
 
 
-async def examine(patient: Patient, *, accept_loss: bool = False, by_whom: str = "", reason: str = "") -> Report:
-    """Look at everything; with `accept_loss`, append the loss that covers what is lost, and say so."""
+async def examine(
+    patient: Patient, *, accept_loss: bool = False, skip_time: bool = False, by_whom: str = "", reason: str = ""
+) -> Report:
+    """Look at everything; with `accept_loss`, append the loss that covers what is lost, and say so.
+
+    With `skip_time`, append the clock that covers the stamps that are ahead of this machine's clock.
+    """
     report = Report()
     _look_at_config(patient, report)
     _look_at_disk(patient, report)
@@ -91,10 +104,12 @@ async def examine(patient: Patient, *, accept_loss: bool = False, by_whom: str =
                 await journal.ensure_stream()
             found = await survey(journal, patient.data)
             _explain(found, report)
-            _look_at_clock(found, report)
+            _look_at_clock(found, patient.now(), report)
             _look_at_witnesses(patient, report)
             if accept_loss:
                 await _accept(journal, found, patient, report, by_whom=by_whom, reason=reason)
+            if skip_time:
+                await _skip(journal, found, patient, report, by_whom=by_whom, reason=reason)
     except Untrusted as error:
         report.add("stream", str(error), state="untrusted")
     except PurseError as error:
@@ -174,15 +189,47 @@ def _look_at_copies(patient: Patient, report: Report) -> None:
         report.add("copies", "No copy of the store is set aside; one is made after an unclean stop.")
 
 
-def _look_at_clock(found: Survey, report: Report) -> None:
-    off_s = (found.now - time.time_ns()) / NS
-    ahead_s = (found.wallet.at - found.now) / NS
+def _look_at_clock(found: Survey, now: int, report: Report) -> None:
+    off_s = (found.now - now) // NS
     if abs(off_s) > CLOCK_OFF_S_MAX:
-        report.add("clock", f"The server's clock and this machine's differ by {off_s:+.0f} s.", state="problem")
-    elif ahead_s > CLOCK_OFF_S_MAX:
-        report.add("clock", f"The newest message is from {ahead_s:.0f} s in the future.", state="problem")
+        report.add("clock", f"The server's clock and this machine's differ by {off_s:+,} s.", state="problem")
     else:
         report.add("clock", "The server's clock and this machine's agree.")
+    ahead = _stops_at(found, now)
+    if ahead:
+        report.add("time", _explained(ahead, now), state="untrusted")
+    told_ahead_s = (found.told_at - now) // NS
+    if told_ahead_s > CLOCK_AHEAD_S_MAX:
+        report.add("time", _told_ahead(found, now), state="problem")
+    elif not ahead and max(told_ahead_s, (found.wallet.at - now) // NS) > CLOCK_OFF_S_MAX:
+        ahead_s = (found.wallet.at - now) // NS
+        report.add("time", f"The newest message is from {ahead_s:,} s in the future.", state="problem")
+
+
+def _stops_at(found: Survey, now: int) -> list[Untold]:
+    """Untold messages whose own stamps have not come by this machine's clock, if an engine would stop at any."""
+    ahead = [untold for untold in found.untold if untold.at >= untold.ts > now]
+    return ahead if any(untold.ts > now + CLOCK_AHEAD_S_MAX * NS for untold in ahead) else []
+
+
+def _explained(ahead: list[Untold], now: int) -> str:
+    latest = max(untold.ts for untold in ahead)
+    return (
+        f"{len(ahead):,} messages from sequence {ahead[0].seq:,} to {ahead[-1].seq:,} wait to be told and bear stamps "
+        f"from {written(min(untold.ts for untold in ahead))} to {written(latest)}, up to {(latest - now) // NS:,} s "
+        f"ahead of this machine's clock, which says {written(now)}. The engine stops there: budgets would reset and "
+        "holds lapse too early. If this machine's clock is behind, set it right and start again. If the server's was "
+        "ahead and is right now, `purse doctor --skip-time` says so on the record: they are then decided at the moment "
+        "of the message before them, so nothing lapses and no budget resets by those stamps."
+    )
+
+
+def _told_ahead(found: Survey, now: int) -> str:
+    return (
+        f"What was told last stands at {written(found.told_at)}, {(found.told_at - now) // NS:,} s ahead of this "
+        "machine's clock. Told is told: time stands still there, and the engine goes on once this machine's clock says "
+        f"{written(found.told_at - CLOCK_AHEAD_S_MAX * NS)}."
+    )
 
 
 def _look_at_witnesses(patient: Patient, report: Report) -> None:
@@ -275,3 +322,45 @@ def _accepted(loss: Loss) -> str:
         f"The loss of {loss.from_seq:,} to {loss.to_seq:,} is on the record as {loss.id}. Counted at what is still "
         f"known: {known}. Frozen until they reset (or `purse thaw`): {frozen}. Start the wallet again with `purse up`."
     )
+
+
+# --- skipping time ----------------------------------------------------------------------------------------------------
+
+
+async def _skip(
+    journal: Journal, found: Survey, patient: Patient, report: Report, *, by_whom: str, reason: str
+) -> None:
+    now = patient.now()
+    ahead = _stops_at(found, now)
+    if not ahead:
+        return report.add("skip", "No stamp that waits to be told is so far ahead: there is nothing to skip.")
+    if not found.trusted:
+        return report.add("skip", "What is lost comes first; nothing was appended.", state="untrusted")
+    if abs(found.now - now) > CLOCK_OFF_S_MAX * NS:
+        says = "The two clocks still differ: set the wrong one right first. Nothing was appended."
+        return report.add("skip", says, state="untrusted")
+    if await _engine_runs(journal):
+        says = "An engine runs and may tell them by their stamps: stop the wallet first. Nothing was appended."
+        return report.add("skip", says, state="untrusted")
+    stamps = [untold.ts for untold in ahead]
+    clock = Clock(f"clock:{secrets.token_hex(8)}", min(stamps), max(stamps) + 1, reason, by_whom)
+    try:
+        await journal.append("admin", msgspec.json.encode(AskMessage(asks=[clock])), wait_s=APPEND_WAIT_S)
+    except (NoAnswer, StreamRefused) as error:
+        return report.add("skip", f"The stream did not take it: {error}", state="untrusted")
+    report.clock = clock
+    report.findings = [finding for finding in report.findings if finding.state != "untrusted"]
+    report.add(
+        "skip",
+        f"The stamps from {written(clock.start)} to {written(clock.end)} of {len(ahead):,} untold messages are "
+        f"skipped, on the record as {clock.id}. Start the wallet again with `purse up`.",
+    )
+    return None
+
+
+async def _engine_runs(journal: Journal) -> bool:
+    try:
+        await journal.request(journal.names.subject("ready"), wait_s=ENGINE_WAIT_S)
+    except NoAnswer:
+        return False
+    return True

@@ -21,6 +21,7 @@ from contextlib import suppress
 
 import msgspec
 
+from engine.clocks import Clocks
 from engine.core import chain
 from engine.core.messages import AnyAsk, AnyOutcome, Entry, Exhausted, Held
 from engine.core.meter import Meter, MeterKey
@@ -126,6 +127,7 @@ class Record:
         self.wallet = Wallet(wallet)
         self._chain = chain.GENESIS
         self._untold: deque[Stored] = deque()
+        self._clocks = Clocks()
         self._meters: dict[MeterKey, Metered] = {}
         self._outcomes: Counter[str] = Counter()
         self._messages = self._entries = self._asks = 0
@@ -136,6 +138,8 @@ class Record:
         if stored.kind == "told":
             self._told(Recorded.read(stored))
         else:
+            if stored.kind == "admin" and (message := read(stored.data)) is not None:
+                self._clocks.hear(stored.seq, message.asks, upto=self.wallet.upto)
             self._untold.append(stored)
 
     def proof(self) -> Proof:
@@ -168,7 +172,9 @@ class Record:
     def _entry(self, stored: Stored, entry: Entry) -> None:
         message = read(stored.data)
         asks = message.asks if message is not None else None
-        if (entry.seq, entry.at) != (stored.seq, self.wallet.moment(stored.ts)):
+        skipped = self._clocks.skips(stored.seq, stored.ts)
+        at = self.wallet.at if skipped else self.wallet.moment(stored.ts)
+        if (entry.seq, entry.at) != (stored.seq, at):
             raise Untrusted(f"the entry for message {stored.seq:,} names another message or moment")
         if len(entry.out) != (1 if asks is None else len(asks)):
             raise Untrusted(f"the entry for message {stored.seq:,} has not one outcome an ask")

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from nats.js.errors import BucketNotFoundError, NoKeysError
 
-from engine.core import chain, periods
-from engine.core.documents import DayTotals
+from commonpurse import sources
+from commonpurse.sources import Kept, Source
+from engine.clocks import Clocks
+from engine.core import chain, limits, periods
 from engine.core.messages import Entry, KnownUse, Loss
 from engine.core.plan import Budget
 from engine.core.tell import read, tell
@@ -28,30 +29,32 @@ from engine.journal import Journal, Stored
 from engine.losses import Accepted, Contradiction, Losses
 from engine.receipts import Receipt
 from engine.recorded import Recorded
+from engine.snapshots import bears_another_chain, ends_before
 from engine.witness import ROLES, Seen, Witness
 
 SILENCE_S_MAX = 30.0
 FAR = 2**62
-MeterName = tuple[str, str | None, str]
-"""Budget, `each` value, period."""
 
 
-class Source(msgspec.Struct):
-    """Somebody who still knows what was used: up to which told, by meter, and by budget and period over all meters."""
+class Untold(msgspec.Struct, frozen=True, gc=False):
+    """An ask message that waits to be told: its stamp, and the moment it is decided at."""
 
-    name: str
-    told: int
-    meters: dict[MeterName, int] = {}
-    sums: dict[tuple[str, str], int] = {}
+    seq: int
+    ts: int
+    at: int
 
 
 class Survey(msgspec.Struct):
-    """What was found. `wallet` is what an engine would make of what is left; `broken`: why no loss can help."""
+    """What was found. `wallet` is what an engine would make of what is left; `broken`: why no loss can help.
+
+    `told_at` is the moment of the newest entry that was told; `now` the server's own clock.
+    """
 
     wallet: Wallet
     last: int = 0
     last_told: int = 0
-    untold: int = 0
+    untold: list[Untold] = []
+    told_at: int = 0
     now: int = 0
     gaps: list[Contradiction] = []
     denied: list[Contradiction] = []
@@ -81,12 +84,16 @@ async def survey(journal: Journal, data: Path | None) -> Survey:
     newest_told = await journal.last_of("told")
     found.last_told = newest_told.seq if newest_told is not None else 0
     losses = _Recording(journal, found)
-    reading = _Reading(found, losses)
+    clocks = Clocks()
+    await clocks.look(journal, after=0)
+    reading = _Reading(found, losses, clocks)
     await reading.read(journal)
-    found.untold = len(reading.untold)
+    found.untold = [Untold(one.stored.seq, one.stored.ts, one.entry.at) for one in reading.untold]
     await _hear_witnesses(journal, data, losses, found)
     await _hear_receipts(journal, reading, losses, found)
-    found.sources = await _sources(journal, data)
+    kept = sources.kept(data, journal.names.wallet)  # nothing else waits meanwhile
+    await _hear_snapshots(journal, kept, losses, found)
+    found.sources = [await sources.documents(journal, data), *(one.source for one in kept)]
     return found
 
 
@@ -124,10 +131,11 @@ class _End(Exception):
 class _Reading:
     """What an engine would make of the stream."""
 
-    def __init__(self, found: Survey, losses: Losses) -> None:
+    def __init__(self, found: Survey, losses: Losses, clocks: Clocks) -> None:
         self.untold: deque[_Waiting] = deque()
         self._found = found
         self._losses = losses
+        self._clocks = clocks
         self._chain = chain.GENESIS
 
     async def read(self, journal: Journal) -> None:
@@ -167,7 +175,8 @@ class _Reading:
             asks = message.asks if message is not None else None
             if stored.kind == "admin":
                 self._losses.hear(stored.seq, asks or [])
-            entry = tell(self._found.wallet, seq=stored.seq, ts=stored.ts, asks=asks)
+            skipped = self._clocks.skips(stored.seq, stored.ts)
+            entry = tell(self._found.wallet, seq=stored.seq, ts=stored.ts, asks=asks, skipped=skipped)
             self.untold.append(_Waiting(stored, entry))
 
     def _told(self, recorded: Recorded) -> None:
@@ -177,6 +186,7 @@ class _Reading:
         covered = [self.untold.popleft() for _ in range(told.n)]
         recorded.verify(self._chain, ((one.stored.seq, one.stored.ts, one.stored.data) for one in covered))
         self._chain = recorded.chain
+        self._found.told_at = told.told[-1].at
         for one, entry in zip(covered, told.told, strict=True):
             if msgspec.json.encode(entry) != msgspec.json.encode(one.entry):
                 raise Untrusted(f"message {one.stored.seq:,} was told otherwise than this release decides")
@@ -201,6 +211,19 @@ async def _hear_receipts(journal: Journal, reading: _Reading, losses: _Recording
         await _weigh(wrong, losses, found, told=receipt.told, but=())
 
 
+async def _hear_snapshots(journal: Journal, kept: list[Kept], losses: _Recording, found: Survey) -> None:
+    """An engine does not start where a snapshot has seen what is not there, unless a loss was ever accepted."""
+    if await losses.any():
+        return
+    for one in kept:
+        told, wrong = one.source.told, None
+        if told > found.last:
+            wrong = Contradiction(found.last + 1, told, ends_before(told, last=found.last))
+        elif not await Receipt(told, one.chain.hex()).stands_on(journal):
+            wrong = Contradiction(told, told, bears_another_chain(told))
+        await _weigh(wrong, losses, found, told=told, but=())
+
+
 async def _weigh(
     wrong: Contradiction | None, losses: _Recording, found: Survey, *, told: int, but: Collection[str]
 ) -> None:
@@ -220,45 +243,27 @@ def witnesses(data: Path | None, wallet: str) -> list[Seen]:
 # --- what is still known ----------------------------------------------------------------------------------------------
 
 
-async def _sources(journal: Journal, data: Path | None) -> list[Source]:
-    """Everybody who still knows what was used. A reader of snapshots joins here: told, and `used` by meter."""
-    return [await _documents(journal, data)]
-
-
-async def _documents(journal: Journal, data: Path | None) -> Source:
-    """The projector's documents. They are whole up to the told in its witness, which it writes after them."""
-    seen = Witness(data, journal.names.wallet, "projector").read("projector")
-    source = Source("the projector's documents", seen.told if seen is not None else 0)
-    jetstream = journal.client.jetstream()
-    try:
-        bucket = await jetstream.key_value(f"PURSE_{journal.names.wallet}_days")
-        keys = await bucket.keys()
-    except (BucketNotFoundError, NoKeysError):
-        source.told = 0
-        return source
-    for key in keys:
-        value = (await bucket.get(key)).value
-        totals = msgspec.json.decode(value or b"", type=DayTotals)
-        source.sums[totals.budget, totals.period] = totals.settled + totals.extra + totals.held
-    return source
-
-
 def loss_of(found: Survey, *, by_whom: str, reason: str) -> Loss:
     """The loss that covers all that is lost, with what is still known of every budget's current period.
 
-    A budget is frozen where no source has seen as far as the stream once went, or where a source knows only the sum
-    over all values of its `each` label and that is more than what is left.
+    A budget is frozen where no source has seen as far as the stream once went, or where its use is known to the
+    end only as a sum over all values of its `each` label, or in more meters than a loss may name.
     """
     first, last = _range(found)
     plan = found.wallet.plan
     at = max(found.now, found.wallet.at)
-    seen_to_the_end = any(source.told >= max(found.claimed, found.last_told) for source in found.sources)
+    whole = [source for source in found.sources if source.told >= max(found.claimed, found.last_told)]
     used: list[KnownUse] = []
     freeze: list[str] = []
-    for name, budget in plan.budgets.items() if plan is not None else ():
+    budgets = plan.budgets.items() if plan is not None else ()
+    for name, budget in sorted(budgets, key=lambda one: one[1].each is not None):  # the shared ones are few
         period = periods.period_at(at, per=budget.per, zone=budget.zone).name
-        used += _known(found.sources, name, budget, period)
-        if not seen_to_the_end or (budget.each is not None and _more_was_used(found, name, period)):
+        known = _known(found, name, budget, period)
+        if len(used) + len(known) > limits.LOSS_METERS_MAX:
+            freeze.append(name)
+            continue
+        used += known
+        if not whole or (budget.each is not None and _each_is_unknown(whole, name, period)):
             freeze.append(name)
     return Loss(f"loss:{secrets.token_hex(8)}", first, last, reason, by_whom, used, freeze)
 
@@ -274,21 +279,38 @@ def _range(found: Survey) -> tuple[int, int]:
     return first, last
 
 
-def _known(sources: Iterable[Source], name: str, budget: Budget, period: str) -> Iterator[KnownUse]:
+def _known(found: Survey, name: str, budget: Budget, period: str) -> list[KnownUse]:
+    """The highest that any source knows of each meter; of an `each` budget only where it is more than what is left."""
     meters: dict[str | None, int] = {}
-    for source in sources:
+    for source in found.sources:
+        if source.generations is not None and _is_older(source.generations, found, name):
+            continue
         for (of, each, when), used in source.meters.items():
             if (of, when) == (name, period):
                 meters[each] = max(meters.get(each, 0), used)
         if budget.each is None and (name, period) in source.sums:
             meters[None] = max(meters.get(None, 0), source.sums[name, period])
-    return (KnownUse(name, period, used, each) for each, used in meters.items())
+    left = _left(found, name, period)
+    return [
+        KnownUse(name, period, used, each)
+        for each, used in meters.items()
+        if (each is None) == (budget.each is None) and (each is None or used > left.get(each, 0))
+    ]
 
 
-def _more_was_used(found: Survey, name: str, period: str) -> bool:
-    left = sum(
-        settled + held + extra
-        for (budget, _, when), (settled, held, extra, _) in found.wallet.meters().items()
+def _is_older(generations: dict[str, int], found: Survey, name: str) -> bool:
+    """Whether the source knows only meters from before this budget began anew."""
+    return generations.get(name, 0) < found.wallet.generations.get(name, 0)
+
+
+def _left(found: Survey, name: str, period: str) -> dict[str | None, int]:
+    return {
+        each: settled + held + extra
+        for (budget, each, when), (settled, held, extra, _) in found.wallet.meters().items()
         if (budget, when) == (name, period)
-    )
-    return any(source.sums.get((name, period), 0) > left for source in found.sources)
+    }
+
+
+def _each_is_unknown(whole: list[Source], name: str, period: str) -> bool:
+    """Whether nobody knows each meter to the end. A sum says little: one's use may have grown as another's fell."""
+    return not any(source.knows_meters for source in whole) and any(source.sums.get((name, period)) for source in whole)

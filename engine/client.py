@@ -33,6 +33,7 @@ from engine.core.messages import (
     Amounts,
     AnyAsk,
     AnyOutcome,
+    Clock,
     Freeze,
     Held,
     Hold,
@@ -424,6 +425,8 @@ def _wrong(ask: AnyAsk, plan: Plan | None, scales: Mapping[str, int], now: int) 
                 return checks.switch(ask)
             case Loss():
                 return checks.loss(ask)
+            case Clock():
+                return checks.clock(ask)
             case _:
                 return None
     except (TypeError, AttributeError):  # of the wrong type: whoever encodes it says where

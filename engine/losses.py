@@ -17,6 +17,8 @@ from engine.core.tell import read
 from engine.errors import Untrusted
 from engine.journal import Journal
 
+ADVICE = "Nothing is decided on such a stream; `purse doctor` says what can be done"
+
 log = structlog.get_logger()
 
 
@@ -70,7 +72,7 @@ class Losses:
             await self._look()
         accepted = self._covering(found, but)
         if accepted is None:
-            raise Untrusted(f"{found.why}. Nothing is decided on such a stream; `purse doctor` says what can be done")
+            raise Untrusted(f"{found.why}. {ADVICE}")
         return accepted
 
     def _covering(self, found: Contradiction, but: Collection[str]) -> Accepted | None:

@@ -21,7 +21,7 @@ import random
 import re
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -30,6 +30,7 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 
+from engine.clocks import Clocks
 from engine.core import chain, limits
 from engine.core.messages import Answer, AnyOutcome, AskMessage, Entry, Reply, Told
 from engine.core.plan import RULES
@@ -43,7 +44,7 @@ from engine.losses import Contradiction, Losses
 from engine.receipts import Receipt
 from engine.recorded import Recorded
 from engine.snapshots import Snapshot, Snapshots, usable
-from engine.stream_clock import StreamClock
+from engine.stream_clock import NS, StreamClock, written
 from engine.witness import Seen, Witness, check_own
 
 TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
@@ -51,6 +52,7 @@ TOLD_RETRY_S = 0.05
 TOLD_RETRY_S_MAX = 1.0
 TICK_S = 1.0
 CLOCK_AHEAD_S_MAX = 300
+CLOCKS_AGREE_S_MAX = 60
 JITTER_S = 0.05
 RECENT_TOLDS = 4_096  # whose chains are in memory, for comparing with receipts; older ones are read from the stream
 
@@ -89,7 +91,8 @@ class Proposal(msgspec.Struct, frozen=True, gc=False):
 class Engine:
     """One engine of one wallet. `patience_s` 0: speaks at once; else only when no told has appeared for that long.
 
-    Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness.
+    Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness. `now`: this
+    machine's clock, ns; it only ever stops the engine.
     """
 
     def __init__(
@@ -100,6 +103,7 @@ class Engine:
         patience_s: float = 0.0,
         snapshots: Snapshots | None = None,
         data: Path | None = None,
+        now: Callable[[], int] | None = None,
     ) -> None:
         self.wallet = Wallet(journal.names.wallet)
         self.instance = instance
@@ -119,6 +123,9 @@ class Engine:
         self._replay_to = 0
         self._quiet_since = time.monotonic()  # a told was seen, or something began to wait for one
         self._clock = StreamClock()
+        self._now = now if now is not None else lambda: time.time_ns()
+        self._clocks = Clocks()
+        self._told_upto = 0
         self._losses = Losses(journal)
         self._witness = Witness(data, journal.names.wallet, "engine")
         self._follower = Follower(
@@ -133,6 +140,8 @@ class Engine:
         await self._journal.wait_for_stream()
         await self._witness.check(self._journal, self._losses)
         await self._restore()
+        self._told_upto = self.wallet.upto
+        await self._clocks.look(self._journal, after=self.wallet.upto)
         self._replay_to = await self._journal.last_seq()
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
@@ -180,6 +189,11 @@ class Engine:
                 await self._on_told(stored)
         elif stored.kind == "void":
             self._voided = stored.seq
+        elif stored.kind == "admin" and self._hears_clock(stored):
+            raise Untrusted(
+                f"at sequence {stored.seq:,} an operator skips time for messages that were decided here by their own "
+                "stamps, but not told yet: start again, and they are decided anew"
+            )
         elif self._unread or (self._decided and self._snapshot_due()):
             self._unread.append(stored)
         else:
@@ -193,7 +207,8 @@ class Engine:
         if asks and stored.kind == "admin":
             self._losses.hear(stored.seq, asks)
         heard: list[AnyOutcome] = []
-        entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks, heard=heard)
+        skipped = self._clocks.skips(stored.seq, stored.ts)
+        entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks, heard=heard, skipped=skipped)
         if not self._decided:
             self._quiet_since = time.monotonic()
         self._decided.append(
@@ -227,6 +242,7 @@ class Engine:
             self._decided.popleft()
         reply = mine or self._proposal is not None
         self.told_seq, self.chain, self._proposal = stored.seq, linked, None
+        self._told_upto = covered[-1].seq
         self._remember(stored.seq, linked)
         self._mine = mine or self._patience_s == 0
         self._quiet_since = time.monotonic()
@@ -292,8 +308,11 @@ class Engine:
             if not self._mine and not await self._patience_over():
                 continue
             await self._say_for_another()
-            self._check_clock()
-            if await self._receipts_agree():
+            agreed = await self._receipts_agree()
+            if not self._decided:  # another has told it meanwhile
+                continue
+            await self._check_clock()
+            if agreed:
                 self._proposal = self._propose()
                 self._moved.clear()
                 if await self._append(self._proposal):
@@ -421,14 +440,34 @@ class Engine:
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    def _check_clock(self) -> None:
-        """Telling may not depend on a clock, stopping may."""
-        ahead_s = (self._decided[0].entry.at - time.time_ns()) / 1e9
-        if ahead_s > CLOCK_AHEAD_S_MAX:
-            raise Untrusted(
-                f"the stream's clock is {ahead_s:.0f} s ahead of this machine's; one of the two is wrong, "
-                "and periods would begin too early"
-            )
+    def _hears_clock(self, stored: Stored) -> bool:
+        """Whether a `clock` that nobody knew when reading began speaks of what was decided since."""
+        message = read(stored.data)
+        if message is None or not self._clocks.hear(stored.seq, message.asks, upto=self._told_upto):
+            return False
+        return any(self._clocks.skips(decided.seq, decided.ts) for decided in self._decided)
+
+    async def _check_clock(self) -> None:
+        """Telling may not depend on a clock, stopping may. Returns without waiting for anything if all is well."""
+        limit = self._now() + CLOCK_AHEAD_S_MAX * NS
+        if self._decided[-1].entry.at > limit:  # moments never run backwards: it is the latest
+            raise Untrusted(await self._which_clock(next(one for one in self._decided if one.entry.at > limit)))
+
+    async def _which_clock(self, decided: Decided) -> str:
+        """Which message is ahead, by how much, and which clock may be wrong."""
+        now, at = self._now(), decided.entry.at
+        whose = "bears the stamp" if at == decided.ts else "comes after one that was told at"
+        ahead = (
+            f"message {decided.seq:,} {whose} {written(at)}, {(at - now) // NS:,} s ahead of this machine's clock, "
+            f"which says {written(now)}: periods would begin and holds lapse too early"
+        )
+        try:
+            off_s = (await self._journal.now() - now) // NS
+        except (NoAnswer, StreamRefused):
+            return f"{ahead}. One of the two clocks is wrong"
+        if abs(off_s) > CLOCKS_AGREE_S_MAX:
+            return f"{ahead}. The server's clock is {off_s:+,} s off this machine's now: set the wrong one right"
+        return f"{ahead}. The server's clock agrees now, so it was wrong then: `purse doctor` says what can be done"
 
     async def _tick(self) -> None:
         """Time passes only through ask messages. When something is due and nothing comes, append an empty one."""

@@ -28,8 +28,9 @@ from engine.core.plan import RULES
 from engine.core.restore import load
 from engine.core.wallet import SCHEMA, Wallet
 from engine.errors import Untrusted
+from engine.holes import holes
 from engine.journal import Journal
-from engine.losses import Losses
+from engine.losses import ADVICE, Losses
 from engine.recorded import Recorded
 
 FOLDER = "snapshots"
@@ -178,24 +179,20 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    first_seq: int = 0
-    deleted: list[int] = []
-
-
-class _Info(msgspec.Struct, frozen=True):
-    state: _Kept = _Kept()
-
-
 async def usable(snapshot: Snapshot, journal: Journal, losses: Losses) -> bool:
     """Whether reading may go on from here. Raises `Untrusted` if the stream contradicts it and no loss was accepted.
 
-    A snapshot from inside an accepted loss is not used: what was told there does not count any more.
+    What is missing before it will not be read, so the store itself is asked. A snapshot from inside an accepted loss,
+    or from before it was accepted, is not used: what was told there does not count any more.
     """
     if await losses.any(of=snapshot.told):
         log.warning("snapshot_not_used", told=snapshot.told, why="it lies in an accepted loss")
         return False
     try:
+        for hole in await holes(journal):
+            if hole.first <= snapshot.told and (await losses.accept(hole)).seq > snapshot.wallet.upto:
+                log.warning("snapshot_not_used", told=snapshot.told, why="a loss was accepted after it")
+                return False
         await prove(snapshot, journal)
     except Untrusted as error:
         if not await losses.any():
@@ -207,30 +204,22 @@ async def usable(snapshot: Snapshot, journal: Journal, losses: Losses) -> bool:
 
 async def prove(snapshot: Snapshot, journal: Journal) -> None:
     """Hold a snapshot against the stream. Raises `Untrusted`: one of the two has seen what the other has not."""
-    told = snapshot.told
     last = (await journal.check_stream()).last_seq
-    if last < told:
-        raise Untrusted(
-            f"the stream ends at sequence {last:,}, but a snapshot has seen {told:,}: {last + 1:,} to {told:,} are lost"
-        )
-    await _check_whole(journal, told)
-    stored = await journal.read(told)
+    if last < snapshot.told:
+        raise Untrusted(f"{ends_before(snapshot.told, last=last)}. {ADVICE}")
+    stored = await journal.read(snapshot.told)
     if stored is None:
-        raise Untrusted(f"sequence {told:,} is missing from the stream, but a snapshot has seen it")
+        raise Untrusted(f"sequence {snapshot.told:,} is missing, but a snapshot has seen it. {ADVICE}")
     if stored.kind != "told" or Recorded.read(stored).chain != snapshot.chain:
-        raise Untrusted(
-            f"sequence {told:,} bears another chain than a snapshot has seen: "
-            f"the stream up to {told:,} is not the one that was told"
-        )
+        raise Untrusted(f"{bears_another_chain(snapshot.told)}. {ADVICE}")
 
 
-async def _check_whole(journal: Journal, told: int) -> None:
-    """Nothing before the snapshot will be read: what is missing there must be noticed all the same."""
-    info = await journal.api(f"STREAM.INFO.{journal.names.stream}", {"deleted_details": True}, _Info)
-    missing = [seq for seq in info.state.deleted if seq <= told]
-    if info.state.first_seq > 1:
-        raise Untrusted(f"sequences 1 to {info.state.first_seq - 1:,} are missing from the stream")
-    if missing:
-        raise Untrusted(
-            f"{len(missing):,} sequences from {missing[0]:,} to {missing[-1]:,} are missing from the stream"
-        )
+def ends_before(told: int, *, last: int) -> str:
+    return f"the stream ends at sequence {last:,}, but a snapshot has seen {told:,}: {last + 1:,} to {told:,} are lost"
+
+
+def bears_another_chain(told: int) -> str:
+    return (
+        f"sequence {told:,} bears another chain than a snapshot has seen: the stream up to {told:,} is not the one "
+        "that was told"
+    )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
+
+NS = 1_000_000_000
 
 
 class StreamClock:
@@ -21,3 +24,8 @@ class StreamClock:
     def now(self) -> int:
         """ns; behind the stream's real time by what delivery took."""
         return self._ts + time.monotonic_ns() - self._heard_at
+
+
+def written(at: int) -> str:
+    """A moment (ns) for people, to the second and in UTC."""
+    return f"{datetime.fromtimestamp(at // NS, UTC):%Y-%m-%dT%H:%M:%SZ}"

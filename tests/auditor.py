@@ -19,9 +19,12 @@ from engine.core.messages import AnyAsk, AnyOutcome, ApplyPlan, Entry, Hold, Inv
 class Auditor(HoldRules, SettleRules, OperatorRules):
     """Predicts what will be told, and remembers everything that was."""
 
-    def predict(self, seq: int, ts: int, asks: list[AnyAsk] | None) -> Entry:
-        """What must be told of this message (None: it cannot be read). Everything in it has then happened here."""
-        self.at, self.seq = max(self.at, ts), seq
+    def predict(self, seq: int, ts: int, asks: list[AnyAsk] | None, *, skipped: bool = False) -> Entry:
+        """What must be told of this message (None: it cannot be read). Everything in it has then happened here.
+
+        `skipped`: a `clock` says that its stamp counts for nothing (`property.naive_time`).
+        """
+        self.at, self.seq = self.at if skipped else max(self.at, ts), seq
         lapsed = self.pass_time()
         out: list[AnyOutcome] = [invalid("")] if asks is None else [self.answer(ask) for ask in asks]
         return Entry(seq=seq, at=self.at, lapsed=lapsed, out=out)

@@ -131,6 +131,7 @@ class Books:
         self.seq = 0
         self.ts = moment(start)
         self.twice = twice
+        self.skipped = False  # whether a `clock` will say that the stamps of what follows are wrong
         self.stream: list[tuple[int, int, bytes]] = []  # sequence, timestamp, raw bytes
         self.entries: list[Entry] = []
         self.last: AnyOutcome | None = None
@@ -155,7 +156,7 @@ class Books:
         message = read(raw)
         asks = message.asks if message is not None else None
         self.seq += 1
-        entry = tell(self.wallet, seq=self.seq, ts=self.ts, asks=asks)
+        entry = tell(self.wallet, seq=self.seq, ts=self.ts, asks=asks, skipped=self.skipped)
         self.wallet.check()
         stored = msgspec.json.decode(msgspec.json.encode(entry), type=Entry)
         fold(self.replica, seq=self.seq, ts=self.ts, asks=asks, entry=stored)
@@ -178,8 +179,8 @@ class Books:
         return self.wallet.budget_units.get(ask.budget, "") if isinstance(ask, Observe | Adjust) else ""
 
     def _send_twice(self, asks: list[AnyAsk] | None) -> None:
-        tell(self.echo, seq=2 * self.seq, ts=self.ts, asks=asks)
-        again = tell(self.echo, seq=2 * self.seq + 1, ts=self.ts, asks=asks)
+        tell(self.echo, seq=2 * self.seq, ts=self.ts, asks=asks, skipped=self.skipped)
+        again = tell(self.echo, seq=2 * self.seq + 1, ts=self.ts, asks=asks, skipped=self.skipped)
         repeated = [outcome for outcome in again.out if isinstance(outcome, CHANGED)]
         assert not repeated, f"sent twice, it happened twice: {repeated}"
         assert _facts(self.echo) == _facts(self.wallet), "sent twice, something changed"

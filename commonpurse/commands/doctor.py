@@ -34,6 +34,8 @@ NEWEST = "newest"
               help="Put back a store that was set aside (the newest, or COPY) while nothing runs.")  # fmt: skip
 @click.option("--accept-loss", is_flag=True,
               help="Go on without what is lost, with what is still known, on the record.")  # fmt: skip
+@click.option("--skip-time", is_flag=True,
+              help="Go on past untold stamps that are ahead, at the moment before them, on the record.")  # fmt: skip
 @click.option("--reason", default="accepted with purse doctor", show_default=True,
               help="Why, for the record.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -46,6 +48,7 @@ def doctor(
     wallet: str,
     restore_aside: str | None,
     accept_loss: bool,
+    skip_time: bool,
     reason: str,
     as_json: bool,
 ) -> None:
@@ -53,15 +56,17 @@ def doctor(
 
     Exit codes: 0 all is well, 1 there are problems, 4 the stream cannot be trusted.
     """
-    if restore_aside is not None and accept_loss:
-        raise click.UsageError("choose one way out: --restore-aside or --accept-loss")
+    if (restore_aside is not None) + accept_loss + skip_time > 1:
+        raise click.UsageError("choose one way out: --restore-aside, --accept-loss or --skip-time")
     _log_errors_only()
     as_json = as_json or ctx.ensure_object(Face).as_json
     if restore_aside is not None:
         _restore(data, wallet, "" if restore_aside == NEWEST else restore_aside, as_json=as_json)
         return
     patient = Patient(data=data, wallet=wallet, nats=nats, config=config)
-    report = asyncio.run(examine(patient, accept_loss=accept_loss, by_whom=_by_whom(), reason=reason))
+    report = asyncio.run(
+        examine(patient, accept_loss=accept_loss, skip_time=skip_time, by_whom=_by_whom(), reason=reason)
+    )
     _print(report, as_json=as_json)
     ctx.exit(report.exit_code)
 

@@ -16,6 +16,7 @@ from engine.core.limits import AMOUNT_MAX
 from engine.core.messages import (
     Adjust,
     Amounts,
+    Clock,
     Freeze,
     Hold,
     Invalid,
@@ -142,6 +143,15 @@ def loss(ask: Loss) -> Wrong | None:
         return "used", _AMOUNT_RULE
     if len(ask.freeze) > limits.BUDGETS_MAX:
         return "freeze", f"at most {limits.BUDGETS_MAX} budgets"
+    return _texts(("reason", ask.reason), ("by_whom", ask.by_whom))
+
+
+def clock(ask: Clock) -> Wrong | None:
+    """What is wrong with a clock."""
+    if not _ID.fullmatch(ask.id):
+        return "id", _ID_RULE
+    if not 0 <= ask.start < ask.end <= AMOUNT_MAX:
+        return "to", "expected two moments in ns of stream time, the earlier one first"
     return _texts(("reason", ask.reason), ("by_whom", ask.by_whom))
 
 

@@ -17,6 +17,7 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
     ApplyPlan,
+    Clock,
     Conflict,
     Done,
     Dropped,
@@ -65,6 +66,8 @@ def decide(wallet: Wallet, ask: AnyAsk, at: int) -> AnyOutcome:
             return _plan(wallet, ask, at)
         case Loss():
             return _loss(wallet, ask, at)
+        case Clock():
+            return _clock(wallet, ask, at)
         case _:
             assert_never(ask)
 
@@ -130,6 +133,14 @@ def _loss(wallet: Wallet, ask: Loss, at: int) -> AnyOutcome:
             return Invalid(ask.id, "freeze", "no budget of this name in the plan")
 
     return Done(ask.id, raised, {budget: _frozen_until(wallet, budget, at) for budget in ask.freeze})
+
+
+def _clock(wallet: Wallet, ask: Clock, at: int) -> AnyOutcome:
+    """Nothing in the wallet changes by it: the messages it speaks of are decided before it."""
+    wrong = checks.clock(ask)
+    if wrong is not None:
+        return checks.refuse(ask.id, wrong)
+    return _heard(wallet, ask, at) or Done(ask.id)
 
 
 def _frozen_until(wallet: Wallet, name: str, at: int) -> int | None:

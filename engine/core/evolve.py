@@ -17,6 +17,7 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
     ApplyPlan,
+    Clock,
     Cooling,
     Done,
     Dropped,
@@ -145,6 +146,8 @@ def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
             _planned(wallet, ask, outcome)
         case Loss(), Done():
             _lost(wallet, ask, outcome)
+        case Clock(), Done():
+            pass  # it changed when earlier messages were decided
         case ((Freeze() | Thaw() | Revoke() | Restore()), Done()):
             _switched(wallet, ask)
         case _:

@@ -177,9 +177,25 @@ class Loss(Ask, frozen=True, tag="loss"):
     freeze: list[str] = []
 
 
-AnyAsk: TypeAlias = Hold | Settle | Renew | Observe | Adjust | Freeze | Thaw | Revoke | Restore | ApplyPlan | Loss
+class Clock(Ask, frozen=True, tag="clock"):
+    """The stream's clock was wrong: stamps from `start` until before `end` say nothing.
 
-ADMIN_ASKS = (Adjust, Freeze, Thaw, Revoke, Restore, ApplyPlan, Loss)
+    An ask message before this one that bears such a stamp, and that no told before this one covers, is decided at the
+    moment of the message before it.
+    """
+
+    id: str
+    start: int = msgspec.field(name="from")
+    end: int = msgspec.field(name="to")
+    reason: str
+    by_whom: str = ""
+
+
+AnyAsk: TypeAlias = (
+    Hold | Settle | Renew | Observe | Adjust | Freeze | Thaw | Revoke | Restore | ApplyPlan | Loss | Clock
+)  # fmt: skip
+
+ADMIN_ASKS = (Adjust, Freeze, Thaw, Revoke, Restore, ApplyPlan, Loss, Clock)
 """Asks that go to the wallet's `admin` subject."""
 
 

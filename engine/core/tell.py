@@ -30,14 +30,22 @@ def read(raw: bytes) -> AskMessage | None:
 
 
 def tell(
-    wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, heard: list[AnyOutcome] | None = None
+    wallet: Wallet,
+    *,
+    seq: int,
+    ts: int,
+    asks: Sequence[AnyAsk] | None,
+    heard: list[AnyOutcome] | None = None,
+    skipped: bool = False,
 ) -> Entry:
     """Decide one ask message at its own moment and take the outcomes in. `asks` is None where it could not be read.
+
+    `skipped`: a `clock` says that its timestamp is wrong, so its moment is that of the message before.
 
     `heard`, if given, is filled with the outcomes as their callers hear them: whoever asks again gets the first answer
     too, which never goes on the record a second time.
     """
-    at = wallet.moment(ts)
+    at = wallet.at if skipped else wallet.moment(ts)
     evolve.begin(wallet, seq=seq, at=at)
     lapsed = wallet.due(at, most=limits.LAPSES_MAX)
     for hold in lapsed:
@@ -63,8 +71,9 @@ def _with_first(wallet: Wallet, ask: AnyAsk, outcome: Again) -> Again:
 
 
 def fold(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, entry: Entry) -> None:
-    """Take a recorded entry into the state."""
-    assert (entry.seq, entry.at) == (seq, wallet.moment(ts)), "an entry belongs to its own message and moment"
+    """Take a recorded entry into the state. Its moment is its own, or by a `clock` that of the entry before."""
+    assert entry.seq == seq, "an entry belongs to its own message"
+    assert entry.at in (wallet.moment(ts), wallet.at), "an entry has its own message's moment, or the one before"
     evolve.begin(wallet, seq=seq, at=entry.at)
     for hold in entry.lapsed:
         evolve.lapse(wallet, hold)

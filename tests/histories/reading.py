@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from property import naive_time
 
 from engine.core.messages import AnyAsk, Entry, Told
 from engine.core.tell import read
@@ -54,6 +55,16 @@ def asked(name: str) -> list[tuple[Line, list[AnyAsk] | None]]:
     lines = [line for line in history(name) if line.kind == "ask"]
     messages = [read(line.data.encode()) for line in lines]
     return [(line, message.asks if message else None) for line, message in zip(lines, messages, strict=True)]
+
+
+def skipped(name: str) -> set[int]:
+    """The sequences of the messages whose stamps a `clock` behind them skips."""
+    messages = []
+    for line in history(name):
+        asks = None if line.kind == "told" else read(line.data.encode())
+        upto = msgspec.json.decode(line.data, type=Told).upto if line.kind == "told" else None
+        messages.append(naive_time.Message(line.seq, line.ts, asks.asks if asks else None, upto))
+    return naive_time.skipped(messages)
 
 
 def told(name: str) -> list[Entry]:

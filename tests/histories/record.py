@@ -20,6 +20,7 @@ from engine.core.messages import (
     AnyAsk,
     ApplyPlan,
     AskMessage,
+    Clock,
     Entry,
     Freeze,
     Hold,
@@ -65,6 +66,24 @@ class Recorder:
 
     def run(self, messages: int) -> None:
         self.write(msgspec.json.encode(AskMessage(asks=[ApplyPlan("p0", self.plan, "")])))
+        self.go_on(messages)
+
+    def run_ahead(self, messages: int) -> None:
+        """In the middle the server's clock is forty minutes ahead; then it is put right, and its stamps are skipped."""
+        self.run(messages // 2)
+        began = self.ts
+        self.ts += 40 * MINUTE
+        for _ in range(8):
+            self.ts += self.random.choice((1, SECOND, 20 * SECOND, MINUTE))
+            asks = [self.ask() for _ in range(self.random.choice((0, 1, 2)))]
+            self.said += asks
+            self.write(msgspec.json.encode(AskMessage(sender="_INBOX.a", asks=asks)), skipped=True)
+        clock = Clock("k1", began + 40 * MINUTE, self.ts + 1, "the server's clock was ahead", "ops")
+        self.ts = began + 5 * MINUTE
+        self.write(msgspec.json.encode(AskMessage(asks=[clock])))
+        self.go_on(messages // 2)
+
+    def go_on(self, messages: int) -> None:
         for _ in range(messages):
             self.ts += self.random.choice((0, 1, SECOND, 20 * SECOND, self.random.randrange(self.jump)))
             if self.random.random() < 0.02:
@@ -77,10 +96,11 @@ class Recorder:
                 self.tell()
         self.tell()
 
-    def write(self, raw: bytes) -> None:
+    def write(self, raw: bytes, *, skipped: bool = False) -> None:
         self.seq += 1
         message = read(raw)
-        entry = tell(self.wallet, seq=self.seq, ts=self.ts, asks=message.asks if message is not None else None)
+        asks = message.asks if message is not None else None
+        entry = tell(self.wallet, seq=self.seq, ts=self.ts, asks=asks, skipped=skipped)
         self.wallet.check()
         self.untold.append(((self.seq, self.ts, raw), entry))
         self.line("ask", raw)
@@ -193,13 +213,14 @@ HISTORIES: dict[str, tuple[int, Plan, int, int]] = {
     "cheaper_answers": (46, Plan(budgets=ALL, tiers=TIERS), 1_796_029_200 * SECOND, 4 * MINUTE),
     "a_short_memory": (4, Plan(budgets=ALL, remember_s=120), 1_796_080_000 * SECOND, 6 * HOUR),
 }
+AHEAD = {"a_clock_that_was_ahead": (5, Plan(budgets=ALL), 1_796_080_500 * SECOND, 3 * MINUTE)}
 MESSAGES = 54
 
 
 def record(name: str) -> None:
-    seed, plan, start, jump = HISTORIES[name]
+    seed, plan, start, jump = (HISTORIES | AHEAD)[name]
     recorder = Recorder(Random(seed), plan, start, jump)
-    recorder.run(MESSAGES)
+    (recorder.run_ahead if name in AHEAD else recorder.run)(MESSAGES)
     lines = b"".join(msgspec.json.encode(line) + b"\n" for line in recorder.lines)
     (FOLDER / f"{name}.jsonl").write_bytes(lines)
     ending = msgspec.json.encode(balances(recorder.wallet, recorder.chain))

@@ -117,6 +117,7 @@ async def engine_on(
     data: Path | None = None,
     snapshots: bool = True,
     witness: bool = True,
+    now: Callable[[], int] | None = None,
 ) -> AsyncIterator[Started[Engine]]:
     """An engine with a connection of its own, beside the test; `ready` waits for the end of its replay.
 
@@ -125,7 +126,8 @@ async def engine_on(
     async with Journal.connect(url, wallet=wallet, name="engine") as journal:
         kept = Snapshots(data, wallet) if data is not None and snapshots else None
         instance = f"e-{secrets.token_hex(4)}"
-        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=kept, data=data if witness else None)
+        beside = data if witness else None
+        engine = kind(journal, instance=instance, patience_s=patience_s, snapshots=kept, data=beside, now=now)
         async with running(engine, engine.run(), journal) as started:
             if ready:
                 await eventually(lambda: engine.ready.is_set() or started.task.done())
@@ -291,6 +293,17 @@ def used(found: Audit) -> tuple[int, int]:
     """Settled and held in the budget that every test shares."""
     settled, held, _, _ = found.wallet.meters().get(("jev", None, "total"), (0, 0, 0, 0))
     return settled, held
+
+
+async def outcomes_of(journal: Journal, seq: int) -> list[AnyOutcome]:
+    """What was told of the message at `seq`, on a record that may have holes before it."""
+    after = seq
+    while (stored := await journal.next_of("told", after)) is not None:
+        for entry in Recorded.read(stored).told.told:
+            if entry.seq == seq:
+                return entry.out
+        after = stored.seq
+    raise AssertionError(f"message {seq} was not told")
 
 
 async def told(journal: Journal) -> Audit:

@@ -174,5 +174,20 @@ async def test_a_folder_without_a_store_and_a_config_that_cannot_be_read_are_pro
     assert [state for state, _ in findings(said, "config") + findings(said, "stream")] == ["problem", "problem"]
 
 
+async def test_where_no_stamp_is_ahead_no_time_is_skipped(tmp_path: Path) -> None:
+    async with embedded_nats(tmp_path) as server:
+        last = await use(server, tmp_path, calls=1)
+    code, said = await doctor(tmp_path, "--skip-time")
+    assert (code, said["clock"]) == (0, None)
+    assert "nothing to skip" in findings(said, "skip")[0][1]
+    async with embedded_nats(tmp_path) as server, Journal.connect(server.url, wallet=WALLET) as journal:
+        assert await journal.last_seq() == last
+
+
+@pytest.mark.parametrize("other", ["--restore-aside", "--accept-loss"])
+async def test_skipping_time_and_another_way_out_at_once_are_a_wrong_usage(tmp_path: Path, other: str) -> None:
+    assert (await doctor(tmp_path, "--skip-time", other))[0] == 2
+
+
 async def test_both_ways_out_at_once_are_a_wrong_usage(tmp_path: Path) -> None:
     assert (await doctor(tmp_path, "--restore-aside", "--accept-loss"))[0] == 2

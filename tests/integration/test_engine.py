@@ -121,8 +121,8 @@ async def test_the_chain_holds_over_the_whole_record_and_breaks_where_it_was_cha
         engine_on(nats_server.url, wallet_name) as started,
     ):
         for number in range(6):
-            await append(journal, penny(f"h{number}"), Settle(f"h{number}", {"usd": number}))
-            await told_up_to(started, 2 * number + 3)
+            last = await append(journal, penny(f"h{number}"), Settle(f"h{number}", {"usd": number}))
+            await told_up_to(started, last)
         record = await record_of(journal)
         assert audit(record, wallet_name).count(Settled) == 6
     for forged in forgeries(record):

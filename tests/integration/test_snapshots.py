@@ -201,7 +201,7 @@ async def test_m13_another_history_of_the_same_length_stops_the_engine(
         assert f"sequence {told} bears another chain" in await refused(url, wallet_name, tmp_path)
 
 
-@pytest.mark.parametrize(("seq", "named"), [(1, "sequences 1 to 1"), (3, "1 sequences from 3 to 3")])
+@pytest.mark.parametrize(("seq", "named"), [(1, "sequences 1 to 1"), (3, "sequences 3 to 3")])
 async def test_m2_what_is_missing_below_the_snapshot_is_noticed_although_it_is_not_read(
     nats_server: EmbeddedServer, wallet_name: str, tmp_path: Path, seq: int, named: str
 ) -> None:

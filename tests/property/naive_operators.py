@@ -18,6 +18,7 @@ from engine.core.messages import (
     Again,
     AnyOutcome,
     ApplyPlan,
+    Clock,
     Conflict,
     Done,
     Dropped,
@@ -38,7 +39,7 @@ from engine.core.plan import Budget, Plan, PlanError, digest, validate
 ZONES = available_timezones()  # 5 ms a look
 UTC_DAY_SOURCES = ("cloudflare", "openai", "anthropic", "openrouter")
 
-Operated: TypeAlias = Observe | Adjust | Freeze | Thaw | Revoke | Restore | Loss
+Operated: TypeAlias = Observe | Adjust | Freeze | Thaw | Revoke | Restore | Loss | Clock
 
 
 class OperatorRules(Books):
@@ -56,6 +57,8 @@ class OperatorRules(Books):
                 outcome = self._adjust(ask)
             case Loss():
                 outcome = self._lose(ask)
+            case Clock():
+                outcome = Done(id=ask.id)
             case Freeze():
                 outcome = self._freeze(ask)
             case Thaw():
@@ -222,6 +225,8 @@ def is_told_right(ask: Operated) -> bool:
         meters = {(use.budget, use.each, use.period) for use in ask.used}
         sound = len(meters) == len(ask.used) <= limits.LOSS_METERS_MAX and all(is_amount(use.used) for use in ask.used)
         return sound and 1 <= ask.from_seq <= ask.to_seq
+    if isinstance(ask, Clock):
+        return 0 <= ask.start < ask.end <= limits.AMOUNT_MAX
     return not isinstance(ask, Adjust) or abs(ask.amount) <= limits.AMOUNT_MAX
 
 

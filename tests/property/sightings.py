@@ -16,6 +16,7 @@ from engine.core.messages import (
     Again,
     AnyAsk,
     AnyOutcome,
+    Clock,
     Closed,
     Conflict,
     Done,
@@ -53,6 +54,7 @@ EVERY = frozenset((
     "under tier 1", "under tier 2", "under tier 3", "an option passed over for its grade", "times that helped",
     "a grade where no tier is", "no grade where tiers are", "exactly at a threshold", "one part above a threshold",
     "only a cheaper grade is left", "no grade is left", "a renewal under a tier",
+    "a clock", "a stamp that was skipped",
 ))  # fmt: skip
 
 
@@ -124,6 +126,8 @@ def of_operator(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[
                 yield "dropped by an adjust"
             if isinstance(ask, Adjust) and ask.amount < 0:
                 yield "adjusted below zero"
+        case Done() if isinstance(ask, Clock):
+            yield "a clock"
         case Done():
             yield from (
                 "a loss that raised" if raised.by else "a loss that raised nothing" for raised in outcome.raised

@@ -20,6 +20,7 @@ from engine.core.messages import (
     Adjust,
     AnyAsk,
     ApplyPlan,
+    Clock,
     Freeze,
     Hold,
     KnownUse,
@@ -93,6 +94,7 @@ class Story:
         self.acts = (
             (30, self.hold), (24, self.settle), (9, self.renew), (6, self.observe), (4, self.adjust), (3, self.freeze),
             (3, self.thaw), (2, self.revoke), (2, self.restore), (5, self.plan), (12, self.repeat), (2, self.loss),
+            (1, self.clock),
         )  # fmt: skip
 
     def opening(self, random: Random) -> tuple[int, list[AnyAsk]]:
@@ -298,7 +300,7 @@ class Story:
 
     def some_period(self, random: Random, budget: Budget) -> str:
         back = random.choice((0, 0, 0, 0, MINUTE, HOUR, DAY, 2 * DAY, 8 * DAY, -DAY))
-        name, _, _ = period_at(self.at - back, budget.per, budget.zone)
+        name, _, _ = period_at(max(0, self.at - back), budget.per, budget.zone)
         return name if random.random() < 0.97 else random.choice(("2026-13-01", "20261130", "", "total", "2026-W60"))
 
     def some_budget(self, random: Random) -> tuple[str, Budget]:
@@ -339,6 +341,16 @@ class Story:
         freeze = random.choice(([], [], [random.choice([*self.auditor.plan.budgets, "ever"])], frozen[:1]))
         return Loss(id=self.some_id(random, "l"), from_seq=random.choice((0, 1, 5, 5, 5)), to_seq=random.choice((5, 9)),
                     reason="a bit", by_whom="ops", used=used, freeze=freeze)  # fmt: skip
+
+    def clock(self, random: Random) -> Clock:
+        start = self.at + random.choice((-1, 0, MINUTE, -self.at, -2 * self.at, AMOUNT_MAX))
+        return Clock(id=self.some_id(random, "k"), start=start, end=start + random.choice((0, 1, MINUTE)),
+                     reason="a battery", by_whom="ops")  # fmt: skip
+
+    @staticmethod
+    def ahead(random: Random, ts: int) -> int:
+        """A stamp of a server whose clock is wrong."""
+        return ts + random.choice((1, SECOND, MINUTE, HOUR, DAY, 40 * DAY))
 
     def scope(self, random: Random) -> str:
         assert self.auditor.plan is not None
@@ -416,7 +428,7 @@ class Story:
                 return replace(ask, figure=ask.figure + 5)
             case Adjust():
                 return replace(ask, amount=ask.amount + 1)
-            case Freeze() | Thaw() | Revoke() | Restore() | Loss():
+            case Freeze() | Thaw() | Revoke() | Restore() | Loss() | Clock():
                 return replace(ask, reason="another")
             case _:
                 return ask

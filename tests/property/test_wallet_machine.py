@@ -92,6 +92,11 @@ class WalletMachine(RuleBasedStateMachine):
         self.one(random, self.story.repeat)
 
     @rule(random=randoms)
+    def skip(self, random: Random) -> None:
+        ts, asks = self.story.message(random)
+        self.trial.say(self.story.ahead(random, ts), asks, skipped=True)
+
+    @rule(random=randoms)
     def message(self, random: Random) -> None:
         self.trial.say(*self.story.message(random))
 

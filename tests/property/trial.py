@@ -17,11 +17,14 @@ class Trial:
         self.auditor = Auditor()
         self.seq = 0
 
-    def say(self, ts: int, asks: list[AnyAsk] | None) -> Entry:
-        """One message. Raises AssertionError naming what was told or counted otherwise than predicted."""
+    def say(self, ts: int, asks: list[AnyAsk] | None, *, skipped: bool = False) -> Entry:
+        """One message, whose stamp may be `skipped` by a `clock` behind it.
+
+        Raises AssertionError naming what was told or counted otherwise than predicted.
+        """
         self.seq += 1
-        expected = self.auditor.predict(self.seq, ts, asks)
-        told = tell(self.wallet, seq=self.seq, ts=ts, asks=asks)
+        expected = self.auditor.predict(self.seq, ts, asks, skipped=skipped)
+        told = tell(self.wallet, seq=self.seq, ts=ts, asks=asks, skipped=skipped)
         assert not (wrong := differences(expected, told)), self._report(asks, wrong)
         mine, theirs = self.auditor.meters(), self.wallet.meters()
         wrong = [f"{key}: expected {mine.get(key)}, is {theirs.get(key)}" for key in sorted({*mine, *theirs}, key=repr)

@@ -248,7 +248,7 @@ class MemoryServer:
             case ("STREAM", "INFO"):
                 return self._info(stream)
             case ("STREAM", "GET"):
-                return self._get(stream, int(asked["seq"]))
+                return self._get(stream, _place(stream, asked))
             case ("STREAM", "DELETE"):
                 stream.messages.pop(int(asked["seq"]))
                 return {"success": True}
@@ -313,6 +313,16 @@ class MemoryServer:
             loop.call_later(consumer.heartbeat_s, self._beat, stream, consumer, context=self.context)
         else:
             stream.consumers.pop(consumer.name, None)
+
+
+def _place(stream: Stream, asked: dict[str, Any]) -> int:
+    """The sequence that is asked for; 0 if there is none."""
+    if "last_by_subj" in asked:
+        return stream.last_of.get(asked["last_by_subj"], 0)
+    if "next_by_subj" in asked:
+        found = (seq for seq in sorted(stream.messages) if stream.subjects[seq] == asked["next_by_subj"])
+        return next((seq for seq in found if seq >= int(asked["seq"])), 0)
+    return int(asked["seq"])
 
 
 def rfc3339(ns: int) -> str:

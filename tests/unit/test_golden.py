@@ -20,6 +20,7 @@ from engine.core.messages import (
     AnyOutcome,
     ApplyPlan,
     AskMessage,
+    Clock,
     Closed,
     Conflict,
     Cooling,
@@ -116,6 +117,8 @@ ASKS: list[AnyAsk] = [
     ApplyPlan("p", Plan(budgets={"jev": Budget("usd", 1_000)}, tzdata="2026.1"), ""),
     ApplyPlan("p", PLAN, "d1", "ops"),
     Loss("l", 101, 240, "a flipped bit"),
+    Clock("k", 5_000, 9_000, "a dead battery"),
+    Clock("k", 5_000, 9_000, "a dead battery", "ops"),
     Loss(
         "l",
         101,
@@ -185,6 +188,10 @@ STORED_ASKS = """
  "replaces":"d1","by_whom":"ops"}
 
 {"ask":"loss","id":"l","from_seq":101,"to_seq":240,"reason":"a flipped bit"}
+
+{"ask":"clock","id":"k","from":5000,"to":9000,"reason":"a dead battery"}
+
+{"ask":"clock","id":"k","from":5000,"to":9000,"reason":"a dead battery","by_whom":"ops"}
 
 {"ask":"loss","id":"l","from_seq":101,"to_seq":240,"reason":"a flipped bit","by_whom":"ops",
  "used":[{"budget":"jev","period":"2026-11-30","used":5},{"budget":"u","period":"2026-11-30","used":0,"each":"a"}],

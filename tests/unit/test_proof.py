@@ -10,7 +10,7 @@ from wallets import Books, amounts, budget, moment
 
 from commonpurse.proof import Metered, Proof, Record
 from engine.core import chain
-from engine.core.messages import Entry, Hold, Option, Settle, Settled, Told
+from engine.core.messages import Clock, Entry, Hold, Option, Settle, Settled, Told
 from engine.errors import Untrusted
 from engine.journal import Stored
 
@@ -27,7 +27,7 @@ def settle(hold: str, said: str) -> Settle:
 
 def recorded(books: Books, *, each: int = 2, entries: list[Entry] | None = None) -> list[Stored]:
     """The stream as an engine would have left it: all asks, then tolds for `each` of them at a time."""
-    asks = [Stored(seq, ts, "ask", raw) for seq, ts, raw in books.stream]
+    asks = [Stored(seq, ts, "admin" if b'"ask":"clock"' in raw else "ask", raw) for seq, ts, raw in books.stream]
     told = books.entries if entries is None else entries
     stream, previous = list(asks), chain.GENESIS
     for start in range(0, len(asks), each):
@@ -211,6 +211,27 @@ def test_an_entry_for_another_message_is_not_trusted_though_its_chain_is_right(b
 def test_an_entry_at_another_moment_is_not_trusted_though_its_chain_is_right(books: Books) -> None:
     with pytest.raises(Untrusted, match="names another message or moment"):
         proved(recorded(books, entries=change_last(books, at=moment("09:01"))))
+
+
+def with_a_stamp_ahead(*, clock: bool) -> Books:
+    books = Books().at("09:00")
+    books.hold("a", "0.40", ttl_s=60)
+    books.skipped = True
+    books.at("09:20").hold("b", "0.10", by="09:20")
+    books.skipped = False
+    if clock:
+        books.at("09:00:30").send(Clock("k", moment("09:10"), moment("09:30"), "a dead battery"))
+    return books
+
+
+def test_a_stamp_that_a_clock_skips_is_no_other_moment() -> None:
+    proof = proved(recorded(with_a_stamp_ahead(clock=True)))
+    assert proof.outcomes == {"planned": 1, "held": 2, "done": 1}
+
+
+def test_a_skipped_stamp_without_a_clock_is_another_moment() -> None:
+    with pytest.raises(Untrusted, match="names another message or moment"):
+        proved(recorded(with_a_stamp_ahead(clock=False)))
 
 
 def test_an_ask_without_an_outcome_is_not_trusted_though_its_chain_is_right(books: Books) -> None:
