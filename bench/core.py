@@ -18,9 +18,10 @@ import msgspec
 
 from bench.contender import COST, Call
 from bench.purse import PLAN, hold_of
+from engine.core.closed import ClosedRecord
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Held, Planned, Settle, Settled
 from engine.core.tell import read, tell
-from engine.core.wallet import ClosedRecord, Wallet
+from engine.core.wallet import Wallet
 
 ASKS = 100  # a message
 NS = 1_000_000_000
@@ -108,8 +109,8 @@ def _weights() -> Iterator[Figure]:
     open_.tell(open_.holds(users=1_000))
     tracemalloc.start()
     try:
-        yield Figure("bytes an open hold", _weighed(lambda: open_.tell(open_.holds(users=1_000))), "bytes", 2_000)
-        yield Figure("bytes a remembered id", _weighed(lambda: _hold_and_settle(closed)), "bytes", 400)
+        yield Figure("bytes an open hold", _weighed(lambda: open_.tell(open_.holds(users=1_000))), "bytes", 1_300)
+        yield Figure("bytes a remembered id", _weighed(lambda: _hold_and_settle(closed)), "bytes", 260)
     finally:
         tracemalloc.stop()
 

@@ -27,10 +27,9 @@ import structlog
 from bench.child import Child, EndedError, child
 from bench.contender import COST, Call
 from bench.core import NOON, STEP_NS, Teller
-from bench.drive import cpu_s
 from bench.purse import PLAN, WALLET, hold_of
+from engine.core.closed import ClosedRecord
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Settle
-from engine.core.wallet import ClosedRecord
 from engine.embedded import embedded_nats
 from engine.errors import NoAnswer
 from engine.forked import Forked
@@ -85,9 +84,21 @@ async def _restart(root: Path, asks: int) -> None:
             began = time.monotonic()
             async with _engine(server.url, root, name, data=data) as engine:
                 await _ready(journal, engine)
-                took_s, busy_s = time.monotonic() - began, cpu_s([engine.pid])
-            wanted = f", wanted: {READY_WANTED_S:g} s" if data is not None else ""
-            print(f"ready {name}: {took_s:.2f} s, {busy_s:.2f} s of them its CPU{wanted}", flush=True)
+                took_s, (user_s, system_s) = time.monotonic() - began, _cpu_s(engine.pid)
+            busy_s = user_s + system_s
+            wanted = f"wanted: {READY_WANTED_S:g} s" if data is not None else f"{asks / busy_s:,.0f} asks/s of CPU"
+            print(
+                f"ready {name}: {took_s:.2f} s, {busy_s:.2f} s of them its CPU "
+                f"(user {user_s:.2f}, system {system_s:.2f}), {wanted}",
+                flush=True,
+            )
+
+
+def _cpu_s(pid: int) -> tuple[float, float]:
+    """User and system seconds of CPU: on a crowded machine these say something, and the time on the clock does not."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return int(fields[11]) * tick_s, int(fields[12]) * tick_s
 
 
 async def _build(journal: Journal, engine: Child, asks: int) -> int:

@@ -3,9 +3,9 @@
 A state can be kept only where it is that of the newest told. When a snapshot is due the engine therefore decides
 nothing more until all it has decided is on record; that is its own business, this only says when and does it.
 
-The pause is the fork, which copies page tables: 6 ms of CPU for a process that knows nothing, 23 ms with 100,000 open
-holds (257 MB), 65 ms with a million remembered ids besides (744 MB), on a machine five times overloaded: per 100,000
-some 16 ms for open holds, 4 ms for ids. `python -m bench.restart` measures it.
+The pause is the fork, which copies page tables: 4 ms of CPU for a process that knows nothing, 13 ms with 100,000 open
+holds (173 MB), 18 ms with a million remembered ids besides (358 MB), on a machine six times overloaded: per 100,000
+some 9 ms for open holds, 0.6 ms for ids. `python -m bench.restart` measures it.
 """
 
 from __future__ import annotations

@@ -255,21 +255,30 @@ class Engine:
             await self._reply(covered)
 
     def _compared(self, stored: Stored) -> tuple[list[Decided], bytes, bool]:
-        recorded = Recorded.read(stored)
+        recorded, entries = Recorded.read_head(stored)
         told = recorded.told
         covered = self._covered(told, stored)
         recorded.verify(self.chain, ((d.seq, d.ts, d.raw) for d in covered))
-        for decided, entry in zip(covered, told.told, strict=True):
-            if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
-                raise Untrusted(f"message {decided.seq:,} was told otherwise than this engine decides ({stored.seq:,})")
+        if entries != b",".join([decided.encoded for decided in covered]):
+            self._compare_each(covered, Recorded.read(stored))
         return covered, recorded.chain, told.engine == self.instance
+
+    def _compare_each(self, covered: Sequence[Decided], recorded: Recorded) -> None:
+        """Raises `Untrusted` unless the entries say what was decided here, in whatever bytes."""
+        if len(recorded.told.told) != len(covered):
+            raise _covers_others(recorded.seq)
+        for decided, entry in zip(covered, recorded.told.told, strict=True):
+            if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
+                raise Untrusted(
+                    f"message {decided.seq:,} was told otherwise than this engine decides ({recorded.seq:,})"
+                )
 
     def _covered(self, told: Told, stored: Stored) -> list[Decided]:
         while self._unread and self._unread[0].seq <= told.upto:  # another engine did not wait
             self._on_asks(self._unread.popleft())
         covered = [self._decided[index] for index in range(min(told.n, len(self._decided)))]
-        if len(covered) != told.n or len(told.told) != told.n or not covered or covered[-1].seq != told.upto:
-            raise Untrusted(f"the told at sequence {stored.seq:,} does not cover the asks before it")
+        if len(covered) != told.n or not covered or covered[-1].seq != told.upto:
+            raise _covers_others(stored.seq)
         return covered
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
@@ -483,3 +492,7 @@ class Engine:
                 await self._journal.append("ask", _TICK, wait_s=TOLD_WAIT_S)
             except (NoAnswer, StreamRefused) as error:
                 log.warning("tick_failed", why=str(error))
+
+
+def _covers_others(seq: int) -> Untrusted:
+    return Untrusted(f"the told at sequence {seq:,} does not cover the asks before it")

@@ -9,6 +9,7 @@ import heapq
 
 import msgspec
 
+from engine.core.closed import ClosedRecord
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -49,7 +50,6 @@ from engine.core.tiers import ladder_of
 from engine.core.wallet import (
     NS,
     Bound,
-    ClosedRecord,
     Gone,
     Heard,
     HoldRecord,
@@ -164,7 +164,7 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
         meter = _meter(wallet, budget, line)
         meter.holders += 1
         meter.held += told.amounts[meter.unit]
-        bound.append(Bound(meter, line.limit))
+        bound.append(Bound(meter, line.limit, line.remaining))
     record = HoldRecord(
         id=ask.id,
         state="open",
@@ -178,7 +178,9 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
         charged=NOTHING,
         bound=bound,
         ask=ask,
-        held=told,
+        option=told.option,
+        tier=told.tier,
+        held=told if told.tier or told.n else None,
         expires_at=told.expires_at,
         charge_on_lapse=on_lapse == "charge",
     )
@@ -189,6 +191,7 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
 
 def _renewed(wallet: Wallet, ask: Renew, told: Held) -> None:
     record = wallet.open[ask.hold]
+    record.held = record.first_answer()
     _become(record, state="open", granted=told.amounts)
     record.renewed, record.renewal, record.changed = told, ask, wallet.upto
     if told.expires_at != record.expires_at:
@@ -306,6 +309,8 @@ def _bind(wallet: Wallet, record: HoldRecord, budget: str, line: Line) -> Meter:
 
 
 def _bind_all(wallet: Wallet, record: HoldRecord, lines: dict[str, Line], dropped: list[Dropped]) -> None:
+    if lines:
+        record.held = record.first_answer()
     for budget, line in lines.items():
         _bind(wallet, record, budget, line)
     if dropped:

@@ -286,8 +286,7 @@ def decide_renew(wallet: Wallet, ask: Renew, at: int) -> AnyOutcome:
         meter, limit = bound.meter, wallet.limit_now(bound, record.labels)
         remaining = limit - meter.used - _rise(record, granted, meter.unit)
         lines[meter.budget] = Line(meter.period, meter.start, meter.end, limit, remaining, meter.each)
-    option, tier = (record.held.option, record.held.tier) if record.held is not None else (0, 0)
-    return Held(ask.hold, option, granted, lines, at, expires_at, tier, ask.n)
+    return Held(ask.hold, record.option, granted, lines, at, expires_at, record.tier, ask.n)
 
 
 def _not_open(wallet: Wallet, ask: Renew, at: int) -> AnyOutcome:

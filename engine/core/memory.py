@@ -6,8 +6,11 @@ step. What is remembered does not depend on the buckets: a record past its `forg
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Generic, Protocol, TypeVar
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 BUCKET_IDS_MAX = 250_000
 BUCKET_S_DEFAULT = 6 * 3600
@@ -21,24 +24,51 @@ class Mortal(Protocol):
 
 
 Record = TypeVar("Record", bound=Mortal)
+Portion = TypeVar("Portion")
+
+Row: TypeAlias = tuple[int, str, Any, Any]
+"""`forget_at`, id, and where its record is, as its kind of bucket knows it. Rows sort by the first two."""
 
 
-class _Bucket(Generic[Record]):
-    __slots__ = ("first", "last", "records")
+class Bucket(ABC, Generic[Record]):
+    """Records that are let go together."""
 
-    def __init__(self, forget_at: int) -> None:
-        self.records: dict[str, Record] = {}
-        self.first = self.last = forget_at
+    __slots__ = ("first", "last")
+
+    ids: dict[str, Any] | set[str]
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
+
+    @abstractmethod
+    def add(self, id: str, record: Record) -> None:
+        """Keep one more; nothing else is kept under its id."""
+
+    @abstractmethod
+    def read(self, id: str) -> Record:
+        """The record of one of the `ids`."""
+
+    @abstractmethod
+    def drop(self, id: str) -> None:
+        """Forget one of the `ids`."""
+
+    @abstractmethod
+    def rows(self, at: int) -> list[Row]:
+        """What is still remembered at `at`."""
+
+    @abstractmethod
+    def full(self) -> bool:
+        """Whether it takes no more."""
 
 
-class Memory(Generic[Record]):
-    """Records by id, found until their `forget_at`."""
+class Remembered(ABC, Generic[Record, Portion]):
+    """Records by id, found until their `forget_at`. How buckets keep and portions dump them is up to a subclass."""
 
     __slots__ = ("_bucket_ns", "_buckets")
 
     def __init__(self, *, bucket_s: int = BUCKET_S_DEFAULT) -> None:
         self._bucket_ns = bucket_s * 1_000_000_000
-        self._buckets: list[_Bucket[Record]] = []
+        self._buckets: list[Bucket[Record]] = []
 
     def __bool__(self) -> bool:
         """Whether anything may be remembered at all."""
@@ -46,21 +76,26 @@ class Memory(Generic[Record]):
 
     def get(self, id: str, at: int) -> Record | None:
         for bucket in reversed(self._buckets):
-            record = bucket.records.get(id)
-            if record is not None:
+            if id in bucket.ids:
+                record = bucket.read(id)
                 return record if at < record.forget_at else None
         return None
 
     def put(self, id: str, record: Record) -> None:
         """Remember `record`, in place of an earlier one under this id."""
-        self.pop(id)
-        bucket = self._bucket(record.forget_at)
-        bucket.records[id] = record
-        bucket.last = max(bucket.last, record.forget_at)
+        for bucket in self._buckets:
+            if id in bucket.ids:
+                bucket.drop(id)
+        forget_at = record.forget_at
+        bucket = self._bucket(forget_at)
+        bucket.add(id, record)
+        if forget_at > bucket.last:
+            bucket.last = forget_at
 
     def pop(self, id: str) -> None:
         for bucket in self._buckets:
-            bucket.records.pop(id, None)
+            if id in bucket.ids:
+                bucket.drop(id)
 
     def let_go(self, at: int) -> None:
         """Free the buckets in which nothing is remembered any more."""
@@ -70,41 +105,84 @@ class Memory(Generic[Record]):
     def items(self, at: int) -> Iterator[tuple[str, Record]]:
         """What is still remembered at `at`."""
         for bucket in self._buckets:
-            for id, record in bucket.records.items():
-                if at < record.forget_at:
-                    yield id, record
+            for _, id, _, _ in bucket.rows(at):
+                yield id, bucket.read(id)
 
-    def dump(self, at: int) -> list[dict[str, Record]]:
+    def dump(self, at: int) -> list[Portion]:
         """What is remembered at `at`, in an order and in portions that depend on nothing else."""
-        portions: list[dict[str, Record]] = []
-        first = 0
-        for id, record in sorted(self.items(at), key=_by_forgetting):
-            forget_at = record.forget_at
-            if not portions or len(portions[-1]) == BUCKET_IDS_MAX or forget_at - first >= self._bucket_ns:
-                portions.append({})
-                first = forget_at
-            portions[-1][id] = record
+        rows = [row for bucket in self._buckets for row in bucket.rows(at)]
+        rows.sort()
+        portions: list[Portion] = []
+        start = 0
+        while start < len(rows):
+            most = min(start + BUCKET_IDS_MAX, len(rows))
+            end = bisect_left(rows, rows[start][0] + self._bucket_ns, start, most, key=itemgetter(0))
+            portions.append(self._portion(rows[start:end]))
+            start = end
         return portions
 
-    def load(self, portions: Iterable[dict[str, Record]]) -> None:
-        """Remember what was dumped and nothing else. The dicts are taken over as they are: copying costs seconds."""
-        self._buckets = [_bucket_of(records) for records in portions if records]
+    def load(self, portions: Iterable[Portion]) -> None:
+        """Remember what was dumped and nothing else. Portions are taken over as they are: copying costs seconds."""
+        self._buckets = [self._bucket_of(portion) for portion in portions if portion]
 
-    def _bucket(self, forget_at: int) -> _Bucket[Record]:
+    @abstractmethod
+    def _portion(self, rows: list[Row]) -> Portion:
+        """As it is dumped."""
+
+    @abstractmethod
+    def _bucket_of(self, portion: Portion) -> Bucket[Record]:
+        """The way back from `_portion`."""
+
+    @abstractmethod
+    def _new(self, forget_at: int) -> Bucket[Record]:
+        """An empty bucket."""
+
+    def _bucket(self, forget_at: int) -> Bucket[Record]:
         if self._buckets:
             newest = self._buckets[-1]
-            if len(newest.records) < BUCKET_IDS_MAX and forget_at - newest.first < self._bucket_ns:
+            if not newest.full() and forget_at - newest.first < self._bucket_ns:
                 return newest
-        self._buckets.append(_Bucket(forget_at))
+            self._buckets = [bucket for bucket in self._buckets if bucket.ids]
+        self._buckets.append(self._new(forget_at))
         return self._buckets[-1]
 
 
-def _by_forgetting(item: tuple[str, Mortal]) -> tuple[int, str]:
-    return (item[1].forget_at, item[0])
+class _Plain(Bucket[Record]):
+    """The records themselves."""
+
+    __slots__ = ("ids",)
+
+    def __init__(self, first: int, last: int, ids: dict[str, Record]) -> None:
+        super().__init__(first, last)
+        self.ids: dict[str, Record] = ids
+
+    def add(self, id: str, record: Record) -> None:
+        self.ids[id] = record
+
+    def read(self, id: str) -> Record:
+        return self.ids[id]
+
+    def drop(self, id: str) -> None:
+        del self.ids[id]
+
+    def rows(self, at: int) -> list[Row]:
+        return [(record.forget_at, id, record, None) for id, record in self.ids.items() if at < record.forget_at]
+
+    def full(self) -> bool:
+        return len(self.ids) >= BUCKET_IDS_MAX
 
 
-def _bucket_of(records: dict[str, Record]) -> _Bucket[Record]:
-    """A bucket of these, the first to be forgotten first."""
-    bucket = _Bucket[Record](next(iter(records.values())).forget_at)
-    bucket.records, bucket.last = records, next(reversed(records.values())).forget_at
-    return bucket
+class Memory(Remembered[Record, dict[str, Record]]):
+    """Records that are kept and dumped as they are."""
+
+    __slots__ = ()
+
+    def _portion(self, rows: list[Row]) -> dict[str, Record]:
+        return {id: record for _, id, record, _ in rows}
+
+    def _bucket_of(self, portion: dict[str, Record]) -> Bucket[Record]:
+        records = portion.values()
+        return _Plain(next(iter(records)).forget_at, next(reversed(records)).forget_at, portion)
+
+    def _new(self, forget_at: int) -> Bucket[Record]:
+        return _Plain(forget_at, forget_at, {})

@@ -6,15 +6,15 @@ Only the state is read; what derives from it (rules, heaps) is made anew.
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import msgspec
 
+from engine.core.closed import Columns
 from engine.core.evolve import put_in_force
 from engine.core.messages import Amounts, Frost, Held, Hold, HoldState, Renew
 from engine.core.meter import Meter
 from engine.core.plan import Plan
-from engine.core.wallet import SCHEMA, Bound, ClosedRecord, Gone, Heard, HoldRecord, Refusal, SettleId, Wallet
+from engine.core.wallet import SCHEMA, Bound, Gone, Heard, HoldRecord, Refusal, SettleId, Wallet
 
 
 class NotRestoredError(ValueError):
@@ -40,21 +40,40 @@ class _Record(msgspec.Struct, frozen=True, gc=False):
     charged: Amounts
     gone: tuple[Gone, ...]
     ask: Hold | None
+    option: int
+    tier: int
     held: Held | None
     renewed: Held | None
     renewal: Renew | None
     expires_at: int
     charge_on_lapse: bool
     forget_at: int
-    bound: list[tuple[int, int]]
+    bound: list[tuple[int, int, int]]
 
     def restored(self, meters: list[Meter]) -> HoldRecord:
-        bound = [Bound(meters[place], limit) for place, limit in self.bound]
-        plain: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
-        return HoldRecord(bound=bound, **plain)
-
-
-_PLAIN = [name for name in _Record.__struct_fields__ if name != "bound"]
+        return HoldRecord(
+            self.id,
+            self.state,
+            self.first,
+            self.changed,
+            self.at,
+            self.by,
+            self.ask.labels if self.ask is not None else self.labels,  # one dict, as it was before it was dumped
+            self.granted,
+            self.progress,
+            self.charged,
+            [Bound(meters[place], limit, remaining) for place, limit, remaining in self.bound],
+            self.gone,
+            self.ask,
+            self.option,
+            self.tier,
+            self.held,
+            self.renewed,
+            self.renewal,
+            self.expires_at,
+            self.charge_on_lapse,
+            self.forget_at,
+        )
 
 
 class _State(msgspec.Struct, frozen=True, gc=False):
@@ -72,7 +91,7 @@ class _State(msgspec.Struct, frozen=True, gc=False):
     meters: list[Meter]
     open: list[_Record]
     provisional: list[_Record]
-    closed: list[dict[str, ClosedRecord]]
+    closed: list[Columns]
     refused: list[dict[str, Refusal]]
     settle_ids: list[dict[str, SettleId]]
     heard: list[dict[str, Heard]]
@@ -96,6 +115,8 @@ def load(dump: bytes | memoryview) -> Wallet:
         return _restored(state)
     except LookupError as error:
         raise NotRestoredError(f"no state of a wallet: it names what it does not have ({error})") from error
+    except ValueError as error:
+        raise NotRestoredError(f"no state of a wallet: {error}") from error
 
 
 def _check_schema(dump: bytes | memoryview) -> None:

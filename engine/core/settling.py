@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.core import checks, periods
+from engine.core.closed import ClosedRecord
 from engine.core.messages import (
     Again,
     Amounts,
@@ -23,7 +24,7 @@ from engine.core.messages import (
     Settled,
     Stray,
 )
-from engine.core.wallet import ClosedRecord, HoldRecord, Place, Wallet
+from engine.core.wallet import HoldRecord, Place, Wallet
 
 
 def decide_settle(wallet: Wallet, ask: Settle, at: int) -> AnyOutcome:

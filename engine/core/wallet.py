@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from engine.core import periods
+from engine.core.closed import Closed
 from engine.core.memory import Memory
 from engine.core.messages import (
     Again,
@@ -24,6 +25,7 @@ from engine.core.messages import (
     HoldState,
     Lapsed,
     Left,
+    Line,
     Renew,
     Settle,
     Settled,
@@ -33,7 +35,7 @@ from engine.core.plan import Budget, Plan, limit_of
 from engine.core.tiers import Ladder
 
 NS = 1_000_000_000
-SCHEMA = 1  # of `Wallet.dump`: another shape of the state needs another number
+SCHEMA = 2  # of `Wallet.dump`: another shape of the state needs another number
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
@@ -46,17 +48,19 @@ class Gone(msgspec.Struct, frozen=True, gc=False):
 
 
 class Bound(msgspec.Struct, gc=False):
-    """A meter a hold is bound to, and the limit that was used when it was."""
+    """A meter a hold is bound to, and the limit that was used when it was. `remaining`: what the hold was told then."""
 
     meter: Meter
     limit: int
+    remaining: int = 0
 
 
 class HoldRecord(msgspec.Struct, gc=False):
     """A hold that is open, or closed provisionally. Strays look the same, with nothing granted.
 
     `first` and `changed` are sequences of ask messages; `by` the latest deadline seen under the id; `charged` counts
-    once the hold is provisional, `progress` the non-final amounts at any time.
+    once the hold is provisional, `progress` the non-final amounts at any time. `held` is the first answer, where the
+    record no longer shows it by itself: `first_answer` says it in either case.
     """
 
     id: str
@@ -72,6 +76,8 @@ class HoldRecord(msgspec.Struct, gc=False):
     bound: list[Bound]
     gone: tuple[Gone, ...] = ()
     ask: Hold | None = None
+    option: int = 0
+    tier: int = 0
     held: Held | None = None
     renewed: Held | None = None
     renewal: Renew | None = None
@@ -97,22 +103,23 @@ class HoldRecord(msgspec.Struct, gc=False):
             return self.granted.keys()
         return dict.fromkeys((*self.granted, *self.progress, *self.charged)).keys()
 
+    def first_answer(self) -> Held | None:
+        """What the hold was told, None for a stray. To keep it takes 400 bytes a hold, and few ask again."""
+        if self.held is not None or self.ask is None:
+            return self.held
+        lines = {
+            bound.meter.budget: Line(
+                bound.meter.period, bound.meter.start, bound.meter.end, bound.limit, bound.remaining, bound.meter.each
+            )
+            for bound in self.bound
+        }
+        return Held(self.id, self.option, self.granted, lines, self.at, self.expires_at, self.tier)
+
     def lapse_charge(self) -> Amounts:
         """What it costs if it lapses."""
         if self.charge_on_lapse:
             return self.takes()
         return {unit: self.progress.get(unit, 0) for unit in self.units()}
-
-
-class ClosedRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A hold that ended exactly. `ended_by`: by a give-up with that deadline, for nothing; the id may be used later."""
-
-    state: HoldState
-    charged: Amounts
-    changed: int
-    forget_at: int
-    at_progress: bool = False
-    ended_by: int | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
@@ -193,7 +200,7 @@ class Wallet:
         self.metering: dict[MeterKey, Meter] = {}
         self.open: dict[str, HoldRecord] = {}
         self.provisional: dict[str, HoldRecord] = {}
-        self.closed: Memory[ClosedRecord] = Memory()
+        self.closed = Closed()
         self.refused: Memory[Refusal] = Memory(bucket_s=60)  # a refusal is remembered for seconds
         self.settle_ids: Memory[SettleId] = Memory()
         self.heard: Memory[Heard] = Memory()
@@ -280,7 +287,7 @@ class Wallet:
                 refusal = self.refused.get(attempt(ask), self.at)
                 return refusal.outcome if refusal is not None else None
             case Hold():
-                return self.open[ask.id].held
+                return self.open[ask.id].first_answer()
             case Renew():
                 return self.open[ask.hold].renewed
             case Settle():
@@ -404,4 +411,4 @@ def _dump_records(records: Mapping[str, HoldRecord], places: Mapping[int, int]) 
 def _dump_record(record: HoldRecord, places: Mapping[int, int]) -> dict[str, object]:
     """A hold with its meters by their places among the dumped ones."""
     plain = {name: getattr(record, name) for name in record.__struct_fields__ if name != "bound"}
-    return {**plain, "bound": [(places[id(bound.meter)], bound.limit) for bound in record.bound]}
+    return {**plain, "bound": [(places[id(bound.meter)], bound.limit, bound.remaining) for bound in record.bound]}

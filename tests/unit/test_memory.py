@@ -1,9 +1,11 @@
 """What is remembered, how long, and that forgetting frees what it should."""
 
+import msgspec
 import pytest
 from wallets import SECOND, TODAY, Books, budget, moment
 
 from engine.core import memory
+from engine.core.closed import Closed, ClosedRecord, Columns
 from engine.core.memory import Memory
 from engine.core.wallet import Refusal, SettleId
 
@@ -49,7 +51,7 @@ def test_a_full_bucket_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -
     remembered: Memory[SettleId] = Memory()
     for n in range(5):
         remembered.put(f"x{n}", SettleId("a", forget_at=10))
-    assert [len(bucket.records) for bucket in remembered._buckets] == [2, 2, 1]
+    assert [len(bucket.ids) for bucket in remembered._buckets] == [2, 2, 1]
     assert remembered.get("x0", 0) is not None
 
 
@@ -61,6 +63,84 @@ def test_buckets_do_not_decide_what_is_remembered() -> None:
             remembered.put(f"x{n}", SettleId("a", forget_at=n * SECOND))
             remembered.let_go(4 * SECOND)
     assert sorted(one.items(4 * SECOND)) == sorted(other.items(4 * SECOND))
+
+
+# --- closed holds, which are kept in columns --------------------------------------------------------------------------
+
+
+RECORDS = {
+    "b": ClosedRecord("settled", {"usd": 12}, changed=1, forget_at=30),
+    "a": ClosedRecord("corrected", {"usd": 0, "tokens": 2**63 - 1}, changed=2, forget_at=30, at_progress=True),
+    "d": ClosedRecord("settled", {"tokens": 7, "usd": 3}, changed=3, forget_at=20),
+    "c": ClosedRecord("settled", {}, changed=4, forget_at=40, ended_by=0),
+    "e": ClosedRecord("stray", {"usd": 5}, changed=5, forget_at=50),
+}
+
+
+def remembering() -> Closed:
+    closed = Closed()
+    for id, record in RECORDS.items():
+        closed.put(id, record)
+    return closed
+
+
+def read_back(closed: Closed, at: int = 0) -> Closed:
+    """As a snapshot brings it back."""
+    restored = Closed()
+    restored.load(msgspec.json.decode(msgspec.json.encode(closed.dump(at)), type=list[Columns]))
+    return restored
+
+
+@pytest.mark.parametrize("closed", [remembering(), read_back(remembering()), read_back(read_back(remembering()))])
+def test_a_closed_hold_is_found_as_it_was_put_in(closed: Closed) -> None:
+    for id, record in RECORDS.items():
+        assert closed.get(id, record.forget_at - 1) == record
+        assert closed.get(id, record.forget_at) is None
+    found = closed.get("a", 0)
+    assert found is not None
+    assert list(found.charged) == ["usd", "tokens"]  # in the order it was told
+    assert closed.get("aa", 0) is None
+    assert closed.get("f", 0) is None
+    assert dict(closed.items(20)) == {id: record for id, record in RECORDS.items() if id != "d"}
+
+
+def test_what_is_read_back_lets_go_and_takes_in_like_the_first() -> None:
+    first = remembering()
+    second = read_back(first)
+    for closed in (first, second):
+        closed.pop("b")
+        closed.pop("never there")
+        closed.put("a", ClosedRecord("settled", {"usd": 1}, changed=9, forget_at=60))
+        closed.put("c", ClosedRecord("settled", {}, changed=4, forget_at=40, ended_by=7))
+        closed.put("g", ClosedRecord("settled", {"jpy": 1}, changed=9, forget_at=70))
+        assert closed.get("b", 0) is None
+        assert closed.get("a", 59) == ClosedRecord("settled", {"usd": 1}, changed=9, forget_at=60)
+        assert closed.get("c", 0) == ClosedRecord("settled", {}, changed=4, forget_at=40, ended_by=7)
+    assert second.dump(10) == first.dump(10) == read_back(second, 10).dump(10)
+    assert second.dump(40) == first.dump(40)
+    second.let_go(50)
+    assert len(second._buckets) == 1
+    assert [id for id, _ in second.items(0)] == ["a", "c", "g"]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 250_000])
+def test_a_dump_of_closed_holds_does_not_depend_on_how_they_lay_in_buckets(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "BUCKET_IDS_MAX", most)
+        closed = remembering()
+        restored = read_back(closed)
+    assert closed.dump(0) == restored.dump(0) == remembering().dump(0)
+
+
+def test_an_id_that_ends_again_and_again_does_not_pile_up_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "BUCKET_IDS_MAX", 4)
+    closed = Closed()
+    for n in range(100):
+        closed.put("x", ClosedRecord("settled", {}, changed=n, forget_at=1_000, ended_by=n))
+    assert len(closed._buckets) == 1
+    assert closed.get("x", 0) == ClosedRecord("settled", {}, changed=99, forget_at=1_000, ended_by=99)
 
 
 # --- what the wallet remembers ----------------------------------------------------------------------------------------

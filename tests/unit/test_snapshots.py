@@ -14,7 +14,7 @@ from wallets import Books
 
 from engine import snapshots
 from engine.core.restore import NotRestoredError, load
-from engine.core.wallet import Wallet
+from engine.core.wallet import SCHEMA, Wallet
 from engine.snapshots import HASH_BYTES, Snapshot, Snapshots, UnusableError, decode, encode
 
 CHAIN = bytes(range(32))
@@ -88,7 +88,7 @@ def test_m13_two_halves_of_different_snapshots_are_detected() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("schema", 2, "schema 2"),
+        ("schema", 1, "schema 1"),
         ("rules", 99, "rules 99"),
         ("wallet", "other", "of the wallet 'other'"),
         ("upto", 1_000, "of another state"),
@@ -103,7 +103,7 @@ def test_m13_of_another_schema_other_rules_or_another_wallet_it_is_not_used(
 
 def test_m13_a_whole_file_without_a_wallet_in_it_is_not_used() -> None:
     data = encode(snapshot())
-    for body in (b"", b"{}", b"[]", b'{"schema":1}', b"\xff"):
+    for body in (b"", b"{}", b"[]", json({"schema": SCHEMA}), b"\xff"):
         assert "no state of a wallet" in why(rewritten(data, lambda _: None, body=body))
 
 
@@ -113,16 +113,36 @@ def test_m13_a_hold_on_a_meter_that_is_not_there_is_not_used() -> None:
     assert "names what it does not have" in why(rewritten(encode(snapshot()), lambda _: None, body=json(body)))
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("changed", b"", "differ in length"),
+        ("forget_at", b"1234567", "bytes length not a multiple"),
+        ("ids", "closed\nother", "differ in length"),
+        ("kinds", [], "other amounts than their kinds say"),
+        ("charged", b"", "other amounts than their kinds say"),
+        ("kinds", [["settled", False, ["usd", "jpy"]]], "other amounts than their kinds say"),
+    ],
+)
+def test_m13_closed_holds_whose_columns_do_not_belong_together_are_not_used(
+    column: str, value: object, said: str
+) -> None:
+    body = msgspec.json.decode(wallet().dump())
+    assert body["closed"][0]["ids"] == "closed"
+    body["closed"][0][column] = value
+    assert said in why(rewritten(encode(snapshot()), lambda _: None, body=json(body)))
+
+
 def json(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-@pytest.mark.parametrize("dump", [b'{"schema":2,"other":"shape"}', b'{"schema":0}'])
+@pytest.mark.parametrize("dump", [b'{"schema":1,"other":"shape"}', b'{"schema":0}'])
 def test_a_state_of_an_unknown_schema_is_refused_by_its_number(dump: bytes) -> None:
-    with pytest.raises(NotRestoredError, match=r"under schema \d, this release reads schema 1"):
+    with pytest.raises(NotRestoredError, match=rf"under schema \d, this release reads schema {SCHEMA}"):
         load(dump)
-    whole = json({**msgspec.json.decode(wallet().dump()), "schema": 2})
-    with pytest.raises(NotRestoredError, match="under schema 2, this release reads schema 1"):
+    whole = json({**msgspec.json.decode(wallet().dump()), "schema": SCHEMA + 1})
+    with pytest.raises(NotRestoredError, match=f"under schema {SCHEMA + 1}, this release reads schema {SCHEMA}"):
         load(whole)
 
 
