@@ -134,6 +134,7 @@ class Engine:
         self._voided = 0  # the newest told that a loss made void: the fence still stands there
         self._recent: dict[int, str] = {}
         self._agreed = ""  # the receipt that was compared last
+        self._compared_to = 0  # the message that brought it
 
     async def run(self) -> None:
         """Replay, then serve until cancelled. Raises `Untrusted` when going on could grant money twice."""
@@ -176,6 +177,7 @@ class Engine:
         if not await usable(snapshot, self._journal, self._losses):
             return
         self.wallet, self.told_seq, self.chain = snapshot.wallet, snapshot.told, snapshot.chain
+        self._remember(self.told_seq, self.chain)
         self._keeper.restored(self.wallet)
         log.info("restored", upto=self.wallet.upto, told=self.told_seq)
 
@@ -406,11 +408,10 @@ class Engine:
     async def _receipts_agree(self) -> bool:
         """Whether the stream bears out what the senders of the next asks were told. False: that could not be read now.
 
+        While one is compared with the stream more may come, or another may tell: none that is told next is left out.
         Raises `Untrusted` where it does not: it has lost what they heard.
         """
-        for decided in list(islice(self._decided, limits.TOLD_MESSAGES_MAX)):
-            if not decided.seen or decided.seen == self._agreed:
-                continue
+        while (decided := self._uncompared()) is not None:
             receipt = Receipt.read(decided.seen)
             try:
                 if receipt is not None and not await self._agrees(receipt):
@@ -422,8 +423,15 @@ class Engine:
             except (NoAnswer, StreamRefused) as error:
                 log.warning("receipt_not_compared", why=str(error))
                 return False
-            self._agreed = decided.seen
+            self._agreed, self._compared_to = decided.seen, decided.seq
         return True
+
+    def _uncompared(self) -> Decided | None:
+        """The first of the next asks whose sender's receipt was not compared yet."""
+        for decided in islice(self._decided, limits.TOLD_MESSAGES_MAX):
+            if decided.seq > self._compared_to and decided.seen and decided.seen != self._agreed:
+                return decided
+        return None
 
     async def _agrees(self, receipt: Receipt) -> bool:
         chain_there = self._recent.get(receipt.told)

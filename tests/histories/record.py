@@ -24,6 +24,8 @@ from engine.core.messages import (
     Entry,
     Freeze,
     Hold,
+    KnownUse,
+    Loss,
     Observe,
     Option,
     Renew,
@@ -35,6 +37,7 @@ from engine.core.messages import (
 )  # fmt: skip
 from engine.core.periods import period_at
 from engine.core.plan import Budget, Plan, Tier, Tiers, digest
+from engine.core.restore import load
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 
@@ -64,9 +67,9 @@ class Recorder:
     said: list[AnyAsk] = field(default_factory=list)
     ids: int = 0
 
-    def run(self, messages: int) -> None:
+    def run(self, messages: int, losing: tuple[int, int] | None = None) -> None:
         self.write(msgspec.json.encode(AskMessage(asks=[ApplyPlan("p0", self.plan, "")])))
-        self.go_on(messages)
+        self.go_on(messages, losing)
 
     def run_ahead(self, messages: int) -> None:
         """In the middle the server's clock is forty minutes ahead; then it is put right, and its stamps are skipped."""
@@ -83,8 +86,10 @@ class Recorder:
         self.write(msgspec.json.encode(AskMessage(asks=[clock])))
         self.go_on(messages // 2)
 
-    def go_on(self, messages: int) -> None:
-        for _ in range(messages):
+    def go_on(self, messages: int, losing: tuple[int, int] | None = None) -> None:
+        for number in range(messages):
+            if losing is not None and number == losing[0]:
+                self.lose(losing[1])
             self.ts += self.random.choice((0, 1, SECOND, 20 * SECOND, self.random.randrange(self.jump)))
             if self.random.random() < 0.02:
                 self.write(b'{"asks":[{"ask":"what is this"}]}')
@@ -95,6 +100,27 @@ class Recorder:
             if self.random.random() < 0.6:
                 self.tell()
         self.tell()
+
+    def lose(self, messages: int) -> None:
+        """So many messages and their tolds are gone. What somebody still knows of them stands in a loss behind them."""
+        self.tell()
+        before, chain, lines, first = self.wallet.dump(), self.chain, len(self.lines), self.seq + 1
+        for _ in range(messages):
+            self.ts += self.random.randrange(self.jump)
+            asks = [self.ask(), self.ask()]
+            self.said += asks
+            self.write(msgspec.json.encode(AskMessage(sender="_INBOX.a", asks=asks)))
+        self.tell()
+        known = [
+            KnownUse(meter.budget, meter.period, meter.used, meter.each)
+            for meter in self.wallet.metering.values()
+            if meter.budget == "site" and meter.start <= self.ts < meter.end
+        ]
+        self.wallet, self.chain = load(before), chain
+        del self.lines[lines:]
+        loss = Loss(self.new_id("l"), first, self.seq, "a bit flipped", "ops", known, ["berlin"])
+        self.said.append(loss)
+        self.write(msgspec.json.encode(AskMessage(sender="_INBOX.a", asks=[loss])))
 
     def write(self, raw: bytes, *, skipped: bool = False) -> None:
         self.seq += 1
@@ -211,16 +237,23 @@ HISTORIES: dict[str, tuple[int, Plan, int, int]] = {
     "around_midnight": (2, Plan(budgets=ALL), 1_796_082_600 * SECOND, 3 * MINUTE),
     "a_day_of_25_hours": (3, Plan(budgets=ALL, on_lapse="release"), 1_792_875_600 * SECOND, 100 * MINUTE),
     "cheaper_answers": (46, Plan(budgets=ALL, tiers=TIERS), 1_796_029_200 * SECOND, 4 * MINUTE),
+    "a_lost_end": (5, Plan(budgets=ALL), 1_796_115_600 * SECOND, 12 * MINUTE),
     "a_short_memory": (4, Plan(budgets=ALL, remember_s=120), 1_796_080_000 * SECOND, 6 * HOUR),
 }
 AHEAD = {"a_clock_that_was_ahead": (5, Plan(budgets=ALL), 1_796_080_500 * SECOND, 3 * MINUTE)}
+LOSING = {"a_lost_end": (20, 12)}
+"""Histories of streams that have lost messages: after how many, and how many."""
+
 MESSAGES = 54
 
 
 def record(name: str) -> None:
     seed, plan, start, jump = (HISTORIES | AHEAD)[name]
     recorder = Recorder(Random(seed), plan, start, jump)
-    (recorder.run_ahead if name in AHEAD else recorder.run)(MESSAGES)
+    if name in AHEAD:
+        recorder.run_ahead(MESSAGES)
+    else:
+        recorder.run(MESSAGES, LOSING.get(name))
     lines = b"".join(msgspec.json.encode(line) + b"\n" for line in recorder.lines)
     (FOLDER / f"{name}.jsonl").write_bytes(lines)
     ending = msgspec.json.encode(balances(recorder.wallet, recorder.chain))

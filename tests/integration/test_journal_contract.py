@@ -69,6 +69,16 @@ async def test_what_is_appended_is_read_back_to_the_byte(journal: Journal) -> No
     assert await journal.last_seq() == 1
 
 
+async def test_the_next_and_the_last_message_of_a_kind_are_found(journal: Journal) -> None:
+    for kind in ("ask", "admin", "told", "admin", "ask"):
+        await journal.append(kind, kind.encode(), wait_s=WITHIN_S)
+    after_first, after_last = await journal.next_of("admin", 2), await journal.next_of("admin", 4)
+    last, missing = await journal.last_of("told"), await journal.next_of("told", 3)
+    assert after_first is not None
+    assert last is not None
+    assert (after_first.seq, last.seq, after_last, missing) == (4, 3, None, None)
+
+
 async def test_sequences_follow_each_other_and_time_does_not_run_backwards(journal: Journal) -> None:
     appends = [journal.append("ask", str(number).encode(), wait_s=WITHIN_S) for number in range(20)]
     assert sorted(one.seq for one in await asyncio.gather(*appends)) == list(range(1, 21))
@@ -161,6 +171,14 @@ async def test_a_follower_hears_what_lies_there_and_then_what_comes(
         heard = started.service.heard
     assert [(one.seq, one.kind, one.data) for one in heard] == [(1, "ask", b"1"), (2, "admin", b"2"), (3, "told", b"3")]
     assert [await journal.read(one.seq) for one in heard] == heard
+
+
+async def test_a_follower_hears_the_receipt_that_was_sent_along(journal: Journal, url: str, wallet_name: str) -> None:
+    await journal.append("ask", b"1", wait_s=WITHIN_S, seen="7 abc")
+    await journal.append("ask", b"2", wait_s=WITHIN_S)
+    async with reader_on(url, wallet_name) as started:
+        await eventually(lambda: len(started.service.heard) == 2)
+        assert [stored.seen for stored in started.service.heard] == ["7 abc", ""]
 
 
 async def test_a_follower_begins_after_the_sequence_it_is_given(journal: Journal, url: str, wallet_name: str) -> None:

@@ -95,4 +95,101 @@ CRASH_FAULTS = [
         "            raise\n",
         "test_scenarios.py::test_a_settlement_whose_caller_left_while_its_client_looked_at_the_plan_is_kept",
     ),
+    Fault(
+        "what was spooled is sent under a new id",
+        "asking.py",
+        "            asks = decode(slip.asks)\n",
+        '            slip.asks = slip.asks.replace(b\'"hold":"\', b\'"hold":"again-\')\n'
+        "            asks = decode(slip.asks)\n",
+        "test_on_disk.py::test_what_was_handed_to_a_client_that_is_killed_comes_back_once_with_the_next",
+    ),
+    Fault(
+        "what the stream has taken stays in the spool",
+        "asking.py",
+        "            self._spool.strike(block.slip)\n",
+        "",
+        "test_on_disk.py::test_what_was_handed_to_a_client_that_is_killed_comes_back_once_with_the_next",
+    ),
+    Fault(
+        "what is sent is struck from the spool before the stream has it",
+        "asking.py",
+        "        self._unanswered[token] = message\n",
+        "        self._unanswered[token] = message\n"
+        "        for block in message.blocks:\n"
+        "            if block.slip is not None and self._spool is not None:\n"
+        "                self._spool.strike(block.slip)\n",
+        "test_on_disk.py::test_what_was_kept_outlives_one_client_after_the_other_until_the_stream_takes_it",
+    ),
+    Fault(
+        "what is kept is not synced",
+        "spool_file.py",
+        "            os.fsync(self._descriptor)\n",
+        "",
+        "test_on_disk.py::test_what_is_said_to_be_kept_outlives_a_power_cut",
+    ),
+    Fault(
+        "the spool of a client that lives is adopted",
+        "spool_file.py",
+        "        except BlockingIOError:\n            return False\n",
+        "        except BlockingIOError:\n            return True\n",
+        "test_on_disk.py::test_what_a_living_client_keeps_is_left_to_it",
+    ),
+    Fault(
+        "what the stream calls a duplicate is believed to be there",
+        "asking.py",
+        "if not appended.duplicate or await self._journal.stored_as(data, appended):",
+        "if appended.seq:",
+        "test_scenarios.py::test_what_the_stream_claims_to_have_already_is_read_back",
+    ),
+    Fault(
+        "the hash of a snapshot is not looked at",
+        "snapshots.py",
+        "if blake2b(view[:-HASH_BYTES], digest_size=HASH_BYTES).digest() != view[-HASH_BYTES:]:",
+        "if len(view) < HASH_BYTES:",
+        "test_on_disk.py::test_a_snapshot_that_was_altered_is_left_out",
+    ),
+    Fault(
+        "a snapshot is not held against the stream",
+        "snapshots.py",
+        "        await prove(snapshot, journal)\n",
+        "        pass\n",
+        "test_on_disk.py::test_m13_a_snapshot_has_seen_more_than_the_stream_has",
+    ),
+    Fault(
+        "a snapshot is taken of what was not told",
+        "service.py",
+        "        if self._decided:\n"
+        "            return\n"
+        "        if self._keeper is not None and self._snapshot_due():\n",
+        "        if self._keeper is not None and self._snapshot_due():\n",
+        "test_on_disk.py::test_a_snapshot_is_never_of_what_was_not_told",
+    ),
+    Fault(
+        "the told that a snapshot is of is not remembered",
+        "service.py",
+        "        self._remember(self.told_seq, self.chain)\n",
+        "",
+        "test_on_disk.py::test_who_was_told_something_asks_an_engine_that_begins_right_behind_it",
+    ),
+    Fault(
+        "what another told while a receipt was read is told again",
+        "service.py",
+        "            if not self._decided:  # another has told it meanwhile\n                continue\n",
+        "",
+        "test_on_disk.py::test_an_engine_may_read_an_old_receipt_while_another_tells",
+    ),
+    Fault(
+        "what the witness has seen is ignored",
+        "witness.py",
+        "            accepted = await losses.accept(found, but=seen.losses)\n",
+        "            continue\n",
+        "test_on_disk.py::test_m2_a_witness_has_seen_more_than_the_stream_has",
+    ),
+    Fault(
+        "what clients were told is not compared with the stream",
+        "service.py",
+        "            agreed = await self._receipts_agree()\n",
+        "            agreed = True\n",
+        "test_on_disk.py::test_m2_a_client_was_told_more_than_the_stream_has",
+    ),
 ]

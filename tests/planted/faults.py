@@ -246,4 +246,25 @@ FAULTS = [
         "            last = option, places\n            continue\n",
         "test_tiers.py::test_where_money_refuses_what_the_tier_permits_the_last_permitted_option_is_spoken_of",
     ),
+    Fault(
+        "what is past the memory comes back when the plan remembers longer",
+        "evolve.py",
+        "wallet.horizon = max(wallet.horizon, at - wallet.plan.remember_s * NS)",
+        "wallet.horizon = at - wallet.plan.remember_s * NS",
+        "test_memory.py::test_what_is_past_the_memory_does_not_come_back_when_the_plan_remembers_longer",
+    ),
+    Fault(
+        "a loss counts what is known on top of what is left",
+        "decide.py",
+        "by = max(0, use.used - place.used)",
+        "by = use.used",
+        "test_loss.py::test_a_loss_never_lowers_what_is_used",
+    ),
+    Fault(
+        "after a loss a budget nobody knows anything of goes on",
+        "evolve.py",
+        "for budget, until in told.frozen.items():",
+        "for budget, until in dict[str, int | None]().items():",
+        "test_loss.py::test_a_budget_nobody_knows_anything_of_is_frozen_until_it_resets",
+    ),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from dataclasses import dataclass, field
 
 import msgspec
@@ -29,15 +30,34 @@ class Heard:
 
 
 @dataclass
+class Handed:
+    """A settlement that was handed to a client. `safe`: its caller heard that it will count, whatever dies."""
+
+    process: Process
+    ask: Settle
+    at_s: float
+    safe: bool = False
+    refused: bool = False
+    """Its caller heard that nobody keeps it: the client was closed."""
+
+
+@dataclass
 class Notes:
     """What all callers of a world asked and heard."""
 
     holds: dict[str, str] = field(default_factory=dict)  # id -> client
-    settles: list[tuple[Process, Settle]] = field(default_factory=list)
+    settles: list[Handed] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
     left: dict[str, Process] = field(default_factory=dict)
     """Holds whose callers left without having heard of any permission, and never came back."""
     allowed: set[str] = field(default_factory=set)
+    spooling: bool = True  # the clients keep a spool
+
+    def hand(self, process: Process, ask: Settle) -> Handed:
+        """Somebody is about to settle this."""
+        handed = Handed(process, ask, time.monotonic())
+        self.settles.append(handed)
+        return handed
 
 
 class Caller:
@@ -50,7 +70,7 @@ class Caller:
     async def run(self) -> None:
         die = self.die
         if die.random() < 0.05:
-            await self._settle(Settle(f"{self.id}-stray", {"usd": CENT}, labels={"provider": "jev"}))
+            await self.settle_stray()
             return
         held = await self._hold()
         if held is None and die.random() < 0.4:
@@ -58,6 +78,10 @@ class Caller:
             held = await self._hold()  # the same call once more, with a later deadline
         if held is not None:
             await self._use(held)
+
+    async def settle_stray(self) -> None:
+        """Something that nobody had asked for, as after a crash."""
+        await self._settle(Settle(f"{self.id}-stray", {"usd": CENT}, labels={"provider": "jev"}))
 
     async def _hold(self) -> Held | None:
         die, wait_s = self.die, self.die.choice(WAITS_S)
@@ -114,18 +138,27 @@ class Caller:
         return Settle(self.id, {"usd": grant * shape.randint(1, 13) // 10})
 
     async def _settle(self, ask: Settle) -> None:
-        self.notes.settles.append((self.process, ask))
+        handed = self.notes.hand(self.process, ask)
         wait_s = self.die.choice(WAITS_S)
         leaves_s = self.die.uniform(0, wait_s) if self.die.random() < 0.15 else wait_s + 60
-        await self._ask(ask, wait_s, leaves_s)
+        await self._ask(ask, wait_s, leaves_s, handed)
 
-    async def _ask(self, ask: AnyAsk, wait_s: float, leaves_s: float) -> AnyOutcome | None:
+    async def _ask(
+        self, ask: AnyAsk, wait_s: float, leaves_s: float, handed: Handed | None = None
+    ) -> AnyOutcome | None:
         """What was told. None: the caller left without an answer, at its deadline or before, or the stream refused."""
         try:
             async with asyncio.timeout(leaves_s):
                 answered = await self.purse.ask(ask, wait_s=wait_s)
-        except (TimeoutError, NoAnswer, StreamRefused):
+        except (TimeoutError, StreamRefused):
             return None
+        except NoAnswer as unheard:
+            if handed is not None:
+                handed.safe = unheard.kept
+                handed.refused = self.notes.spooling and not unheard.kept
+            return None
+        if handed is not None:
+            handed.safe = True
         self.notes.heard.append(Heard(self.process.name, ask, answered))
         return answered.outcome
 

@@ -6,19 +6,27 @@ by what the record folds to. Nothing here looks at how any of them work.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 
 from auditor import Auditor, differences
 from integration.rig import Audit, audit
 from simulation.callers import on_record
-from simulation.world import WALLET, World
+from simulation.world import WALLET, World, documents
 
-from engine.core.messages import Again, AnyAsk, AnyOutcome, Entry, Held, Hold, Settle, Settled
+from engine.core.messages import Again, AnyAsk, AnyOutcome, Entry, Held, Hold, Settle, Settled, Stray
 from engine.core.tell import read
 from engine.core.wallet import NS
 from engine.recorded import Recorded
+from projector.projection import Projection
 
 WRONG_LAST = (10071, 10164)
+SAID = {
+    ("engine", "restored"): "snapshot restored",
+    ("projector", "restored"): "a projector restored its snapshot",
+    ("engine", "snapshot_skipped"): "a snapshot was skipped",
+    ("client", "spool_tail_cut"): "the spool was torn",
+}
+"""What programs report of themselves, and how it is counted."""
 
 
 def live(world: World) -> Counter[str]:
@@ -27,7 +35,7 @@ def live(world: World) -> Counter[str]:
         return Judge(world.run()).judge()
     except BaseException as error:
         befell = "\n".join(world.trace)
-        raise AssertionError(f"seed {world.seed}: {error}\n{befell}\nagain: SEED={world.seed} make soak") from error
+        raise AssertionError(f"seed {world.seed}: {error}\n{befell}\nagain: {world.again}") from error
 
 
 class Judge:
@@ -41,11 +49,11 @@ class Judge:
             if stored.kind != "told":
                 message = read(stored.data)
                 self.asks[stored.seq] = message.asks if message is not None else None
-        self.seen: Counter[str] = Counter(world.storm.seen)
+        self.seen: Counter[str] = Counter(world.storm.seen) + Counter(world.disk.seen)
 
     def judge(self) -> Counter[str]:
         """Raises `AssertionError` with what is wrong."""
-        assert not self.world.troubles, self.world.troubles
+        assert not self.world.bugs, self.world.bugs
         self._every_told_claimed_its_place()
         found = audit(self.record, WALLET)  # the chain is whole, every message was told once
         assert not found.untold
@@ -54,6 +62,7 @@ class Judge:
         self._asked_is_meant()
         self._no_hold_is_decided_twice(found)
         self._who_left_pays_nothing(found)
+        self._what_was_settled_counts_once(found)
         self._all_agree(found)
         self._look_around(found)
         return self.seen
@@ -93,7 +102,7 @@ class Judge:
     def _asked_is_meant(self) -> None:
         """Nothing is on the stream that nobody asked."""
         notes = self.world.notes
-        meant = {str(ask) for _, ask in notes.settles}
+        meant = {str(handed.ask) for handed in notes.settles}
         for asks in self.asks.values():
             for ask in asks or ():
                 if isinstance(ask, Hold):
@@ -122,19 +131,56 @@ class Judge:
             record = wallet.provisional.get(id) or wallet.closed.get(id, wallet.at)
             assert record is None or not any(record.charged.values()), f"{id} was left and is charged {record.charged}"
 
+    def _what_was_settled_counts_once(self, found: Audit) -> None:
+        """However often it was sent, by its client or by who adopted it: one outcome charges it, the others say so."""
+        counted: Counter[tuple[str, bool]] = Counter()
+        for seq, asks in self.asks.items():
+            for ask, outcome in zip(asks or (), found.entries[seq].out, strict=False):
+                if isinstance(ask, Settle) and ask.final and isinstance(outcome, Settled | Stray):
+                    counted[ask.hold, outcome.state == "estimated"] += 1
+                elif isinstance(outcome, Held) and outcome.n == 0:
+                    counted[outcome.id, False] = 0  # it was given up before, for nothing
+        twice = [hold for (hold, estimated), count in counted.items() if count > 1 and not estimated]
+        assert not twice, f"settled twice: {twice}"
+
     def _all_agree(self, found: Audit) -> None:
         world, dump = self.world, found.wallet.dump()
         for slot in world.engine_slots:
             engine = world.engines[slot.process.name]
             engine.wallet.check()
             assert engine.wallet.dump() == dump, f"{slot.name} has another wallet"
+        self._projector_agrees(dump)
+
+    def _projector_agrees(self, dump: bytes) -> None:
+        """What it has, what it wrote, and what another makes of the record from its beginning are the same."""
+        world = self.world
         assert world.projector is not None
-        assert world.projector.projection.wallet.dump() == dump, "the projector has another wallet"
+        live, rebuilt = world.projector.projection, self._rebuilt()
+        assert live.wallet.dump() == dump, "the projector has another wallet"
+        assert rebuilt.wallet.dump() == dump, "a projector that begins anew has another wallet"
+        assert live.totals == rebuilt.totals, "the projector has other totals than one that begins anew"
+        assert world.written() == documents(rebuilt), "the documents in the bucket are others"
+
+    def _rebuilt(self) -> Projection:
+        projection, waiting = Projection(WALLET), deque[int]()
+        for stored in self.record:
+            if stored.kind != "told":
+                waiting.append(stored.seq)
+                continue
+            for entry in Recorded.read(stored).told.told:
+                projection.fold(seq=waiting[0], asks=self.asks[waiting.popleft()], entry=entry)
+        return projection
 
     # --- what happened ------------------------------------------------------------------------------------------------
 
     def _look_around(self, found: Audit) -> None:
         seen, speaker = self.seen, ""
+        for line in self.world.said:
+            whose = line["process"].rstrip("-0123456789")
+            if what := SAID.get((whose, line["event"])):
+                seen[what] += 1
+            if line["event"] == "spool_adopted":  # by now it is all on the stream
+                seen["spool drained"] += line["asks"]
         for told in found.tolds:
             seen["takeover"] += bool(speaker) and told.engine != speaker
             speaker = told.engine
@@ -142,6 +188,7 @@ class Judge:
             seen["fenced engine"] += (
                 append.subject.endswith("told") and append.code in WRONG_LAST and append.after is not None
             )
+            seen["duplicate inside the window"] += append.duplicate
             seen["duplicate beyond the window"] += append.repeated_name
         expiries: dict[str, Held] = {}
         for seq, asks in self.asks.items():

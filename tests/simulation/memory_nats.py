@@ -1,8 +1,8 @@
-"""A NATS server in memory, with as much JetStream as the journal uses, and the client that talks to it.
+"""A NATS server in memory, with as much JetStream as the journal uses.
 
-The journal, the follower and all above them run on it unchanged: it takes the place of nats-py's client, and
-`integration/test_journal_contract.py` asks the same of it as of the real server. What may go wrong between a client and
-the server is the `Weather`'s to say; by default nothing does.
+The journal, the follower and all above them run on it unchanged: its client (`memory_client.py`) takes the place of
+nats-py's, and `integration/test_journal_contract.py` asks the same of it as of the real server. What may go wrong
+between a client and the server is the `Weather`'s to say; by default nothing does.
 """
 
 from __future__ import annotations
@@ -12,26 +12,23 @@ import base64
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from unittest import mock
 
-import nats.errors
 from nats.aio.msg import Msg
-from nats.js.errors import BucketNotFoundError
+from simulation.memory_client import MemoryClient, MemorySubscription
 from simulation.virtual_time import Process, here
 
-from engine.journal import Stored
+from engine.journal import SEEN, Stored
 
 NS = 1_000_000_000
 HEARTBEATS_UNHEARD_MAX = 10  # then the server forgets a consumer; the real one after a minute
-STEP_S = 1e-6  # what is sent later on one connection arrives later
-RECONNECT_S = 0.05
 
 NO_RESPONDERS, DUPLICATE, WRONG_LAST, FULL = 503, 10158, 10071, 10077
 
@@ -59,6 +56,10 @@ class Weather:
     def refuses(self, client: MemoryClient, subject: str, *, known: bool) -> int | None:
         """The code with which the stream refuses this append. `known`: an earlier try of it is on the stream."""
         return None
+
+    def lies(self, client: MemoryClient, subject: str) -> bool:
+        """Whether the stream calls this append a duplicate though it never stored it."""
+        return False
 
     def wrong_last(self) -> int:
         return WRONG_LAST
@@ -105,6 +106,8 @@ class Append:
     seq: int
     code: int = 0
     after: int | None = None
+    duplicate: bool = False
+    """Not stored: it was there already, as the stream remembered."""
     repeated_name: bool = False
     """Stored again under a name that was used before the duplicate window."""
 
@@ -211,27 +214,42 @@ class MemoryServer:
         if code is not None:
             refuse(code, "it was told to refuse")
         elif inside and known is not None:
+            self.appends.append(Append(client.process, subject, data, known[0], 0, expected, duplicate=True))
             self.respond(reply, {"stream": stream.name, "seq": known[0], "duplicate": True})
+        elif name is not None and self.weather.lies(client, subject):
+            self.respond(reply, {"stream": stream.name, "seq": stream.last_seq, "duplicate": True})
         elif expected is not None and expected != last:
             refuse(self.weather.wrong_last(), f"wrong last sequence: {last}")
         elif 0 < size < stream.bytes + len(data):
             refuse(FULL, "maximum bytes exceeded")
         else:
-            seq = self._store(stream, subject, data, now)
+            seq = self._store(stream, subject, data, now, headers.get(SEEN, ""))
             if name is not None:
                 stream.names[name] = (seq, now)
-            self.appends.append(Append(client.process, subject, data, seq, 0, expected, known is not None))
+            repeated = known is not None
+            self.appends.append(Append(client.process, subject, data, seq, 0, expected, repeated_name=repeated))
             self.respond(reply, {"stream": stream.name, "seq": seq})
             for consumer in list(stream.consumers.values()):
                 self._deliver(stream, consumer)
 
-    def _store(self, stream: Stream, subject: str, data: bytes, now: int) -> int:
+    def _store(self, stream: Stream, subject: str, data: bytes, now: int, seen: str) -> int:
         stream.last_seq += 1
-        stream.messages[stream.last_seq] = Stored(stream.last_seq, now, subject.rpartition(".")[2], data)
+        stream.messages[stream.last_seq] = Stored(stream.last_seq, now, subject.rpartition(".")[2], data, seen)
         stream.subjects[stream.last_seq] = subject
         stream.last_of[subject] = stream.last_seq
         stream.bytes += len(data) + 64
         return stream.last_seq
+
+    def lose_end(self, name: str, *, after: int) -> None:
+        """What a store of one copy has been seen to do: what lies behind `after` is gone, and all is reported well."""
+        stream = self.streams[name]
+        for seq in [seq for seq in stream.messages if seq > after]:
+            stream.bytes -= len(stream.messages.pop(seq).data) + 64
+            del stream.subjects[seq]
+        stream.last_seq = after
+        stream.last_of = {subject: seq for seq, subject in stream.subjects.items()}
+        stream.names.clear()
+        stream.consumers.clear()
 
     def _api(self, call: str, asked: dict[str, Any]) -> dict[str, Any]:
         word, _, rest = call.partition(".")
@@ -259,6 +277,7 @@ class MemoryServer:
     def _info(self, stream: Stream) -> dict[str, Any]:
         state = {"messages": len(stream.messages), "first_seq": min(stream.messages, default=0)}
         state |= {"last_seq": stream.last_seq, "bytes": stream.bytes}
+        state["deleted"] = [seq for seq in range(state["first_seq"], stream.last_seq) if seq not in stream.messages]
         return {"config": stream.config, "state": state, "ts": rfc3339(self.now())}
 
     def _get(self, stream: Stream, seq: int) -> dict[str, Any]:
@@ -294,7 +313,8 @@ class MemoryServer:
             place = f"{stream.name}.{consumer.name}.1.{found.seq}.{found.seq}.{found.ts}.0"
             for subscription in self.interest(consumer.subject):
                 client = subscription.client
-                message = Msg(client, stream.subjects[found.seq], f"$JS.ACK.{place}", found.data)  # type: ignore[arg-type]
+                headers = {SEEN: found.seen} if found.seen else None
+                message = Msg(client, stream.subjects[found.seq], f"$JS.ACK.{place}", found.data, headers)  # type: ignore[arg-type]
                 client.hear(subscription, message)
 
     def _beat(self, stream: Stream, consumer: Consumer) -> None:
@@ -328,190 +348,3 @@ def _place(stream: Stream, asked: dict[str, Any]) -> int:
 def rfc3339(ns: int) -> str:
     seconds, fraction = divmod(ns, NS)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
-
-
-# --- the client -------------------------------------------------------------------------------------------------------
-
-
-class _Pipe:
-    """One direction of a connection. What is on its way when it breaks never arrives."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._last = 0.0
-        self._generation = 0
-
-    def send(self, fates: tuple[Fate, ...], arrive: Callable[..., None], *args: object) -> None:
-        loop = asyncio.get_running_loop()
-        for fate in fates:
-            at = loop.time() + fate.delay_s
-            if fate.in_order:
-                at = self._last = max(at, self._last + STEP_S)
-            loop.call_at(at, self._arrive, self._generation, arrive, args, context=self._context)
-
-    def _arrive(self, generation: int, arrive: Callable[..., None], args: tuple[object, ...]) -> None:
-        if generation == self._generation:
-            arrive(*args)
-
-    def cut(self) -> None:
-        self._generation += 1
-
-
-class MemorySubscription:
-    """One subscription: its callback takes one message at a time."""
-
-    def __init__(self, client: MemoryClient, subject: str, cb: Callable[[Msg], Awaitable[None]]) -> None:
-        self.client, self.subject = client, subject
-        self._cb = cb
-        self._queue: asyncio.Queue[Msg] = asyncio.Queue()
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    def put(self, message: Msg) -> None:
-        self._queue.put_nowait(message)
-
-    async def _run(self) -> None:
-        while True:
-            message = await self._queue.get()
-            try:
-                await self._cb(message)
-            except Exception as error:
-                await self.client.complain(error)
-
-    async def unsubscribe(self) -> None:
-        self.end()
-        if not self.client.is_connected:
-            raise nats.errors.ConnectionClosedError
-
-    def end(self) -> None:
-        self.client.subscriptions.discard(self)
-        self.client.server.unlisten(self)
-        self._task.cancel()
-
-
-class _Ordered(dict[MemorySubscription, None]):
-    """A set that is walked in the order in which it was filled: the same in every run."""
-
-    def add(self, one: MemorySubscription) -> None:
-        self[one] = None
-
-    def discard(self, one: MemorySubscription) -> None:
-        self.pop(one, None)
-
-
-class MemoryClient:
-    """What `Journal` sees of nats-py."""
-
-    def __init__(self, server: MemoryServer) -> None:
-        self.server = server
-        self.process = here.get()
-        self.name = ""
-        self.is_connected = self.is_closed = False
-        self.subscriptions = _Ordered()
-        self._callbacks: dict[str, Any] = {}
-        self._up = _Pipe(server.context)
-        self._down = _Pipe(copy_context())
-
-    async def connect(self, *, name: str = "", **options: Any) -> None:
-        self.name = name
-        self._callbacks = {key: call for key, call in options.items() if key.endswith("_cb")}
-        while self.server.down:  # noqa: ASYNC110  # as nats-py tries again and again
-            await asyncio.sleep(RECONNECT_S)
-        self.is_connected = True
-        self.server.clients.append(self)
-        if self.process is not None:
-            self.process.on_death.append(self.vanish)
-
-    async def close(self) -> None:
-        if not self.is_closed:
-            self.vanish()
-
-    def vanish(self) -> None:
-        """Gone for good: closed, or its process died."""
-        self.is_connected, self.is_closed = False, True
-        for subscription in list(self.subscriptions):
-            subscription.end()
-        self._down.cut()
-        if self in self.server.clients:
-            self.server.clients.remove(self)
-
-    def cut(self) -> None:
-        """The connection breaks: what is on its way is lost, both ways."""
-        self.is_connected = False
-        self._up.cut()
-        self._down.cut()
-        for subscription in self.subscriptions:
-            self.server.unlisten(subscription)
-        self._call("disconnected_cb")
-
-    def mend(self) -> None:
-        if self.is_closed or self.is_connected:
-            return
-        self.is_connected = True
-        for subscription in self.subscriptions:
-            self.server.listen(subscription)
-        self._call("reconnected_cb")
-
-    def _call(self, callback: str) -> None:
-        called = self._callbacks.get(callback)
-        if called is not None:
-            loop = asyncio.get_running_loop()
-            context = self.process.context if self.process is not None else None
-            self._calling = loop.create_task(called(), context=context)
-
-    async def complain(self, error: Exception) -> None:
-        if "error_cb" in self._callbacks:
-            await self._callbacks["error_cb"](error)
-
-    def new_inbox(self) -> str:
-        return f"_INBOX.m{next(self.server.numbers)}"
-
-    async def subscribe(
-        self, subject: str, *, cb: Callable[[Msg], Awaitable[None]], **limits: int
-    ) -> MemorySubscription:
-        subscription = MemorySubscription(self, subject, cb)
-        self.subscriptions.add(subscription)
-        if self.is_connected:
-            self.server.listen(subscription)
-        return subscription
-
-    async def publish(
-        self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
-    ) -> None:
-        word = subject.rpartition(".")[2] if subject.startswith("purse.") else subject.partition(".")[0]
-        if self.process is not None:
-            await self.process.step(f"before {word}")
-        if self.is_closed:
-            raise nats.errors.ConnectionClosedError
-        if not self.is_connected:
-            raise nats.errors.OutboundBufferLimitError
-        fates = self.server.weather.to_server(self, subject, headers)
-        self._up.send(fates, self.server.take, self, subject, payload, reply, headers)
-        if self.process is not None:
-            await self.process.step(f"after {word}")
-
-    def hear(self, subscription: MemorySubscription, message: Msg) -> None:
-        self._down.send(self.server.weather.to_client(self, message), self._arrive, subscription, message)
-
-    def _arrive(self, subscription: MemorySubscription, message: Msg) -> None:
-        if self.process is not None and not self.process.arrives("arrival"):
-            return
-        if subscription in self.subscriptions:
-            subscription.put(message)
-
-    def jetstream(self) -> _Buckets:
-        return _Buckets(self.server)
-
-
-class _Buckets:
-    """nats-py's key-value half, as far as the projector uses it."""
-
-    def __init__(self, server: MemoryServer) -> None:
-        self._server = server
-
-    async def key_value(self, bucket: str) -> None:
-        if bucket not in self._server.buckets:
-            raise BucketNotFoundError
-
-    async def create_key_value(self, *, bucket: str, history: int, replicas: int = 1) -> None:
-        assert (history, replicas) == (1, 1)
-        self._server.buckets.add(bucket)

@@ -13,14 +13,16 @@ from engine.follower import ACK_PREFIX
 LATENCY_S = (0.0002, 0.004)
 GHOST_S = (3.0, 70.0)  # a publish that its sender gave up long ago
 REORDERED_S = 0.4
+LATE_S = (0.5, 3.0)
 
 WRONG_LAST_IN_CLUSTERS = 10164
 INSUFFICIENT = 10023
 TOLD_CODES = (NO_RESPONDERS, FULL, WRONG_LAST, WRONG_LAST_IN_CLUSTERS, INSUFFICIENT)
 ASK_CODES = (NO_RESPONDERS, FULL, INSUFFICIENT)
 
-WINDOWS = ("acks", "replies", "deliveries", "order", "ghosts", "repeats", "appends", "full", "up")
-"""What a window makes unsafe: messages to clients, their order, messages to the server, appends."""
+WINDOWS = ("acks", "replies", "deliveries", "order", "late", "ghosts", "repeats", "appends", "full", "up", "lies")
+"""What a window makes unsafe: messages to clients, their order, messages to the server, appends and what is said of
+them."""
 
 
 class Storm(Weather):
@@ -82,6 +84,9 @@ class Storm(Weather):
         if self.struck("order", client):
             self.seen["a message came out of order"] += 1
             return (Fate(late + self._random.uniform(0, REORDERED_S), in_order=False),)
+        if self.struck("late", client):
+            self.seen["a message came late"] += 1
+            return (Fate(late + self._random.uniform(*LATE_S)),)
         return (Fate(late),)
 
     def refuses(self, client: MemoryClient, subject: str, *, known: bool) -> int | None:
@@ -95,6 +100,11 @@ class Storm(Weather):
             return None  # the stream says first what it has already
         self.seen["an append was refused"] += 1
         return code
+
+    def lies(self, client: MemoryClient, subject: str) -> bool:
+        lies = self.struck("lies", client)
+        self.seen["a duplicate was claimed that was not there"] += lies
+        return lies
 
     def wrong_last(self) -> int:
         return WRONG_LAST if self.calm or self._random.random() < 0.6 else WRONG_LAST_IN_CLUSTERS

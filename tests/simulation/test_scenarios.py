@@ -51,7 +51,7 @@ def test_m12_an_engine_that_slept_between_deciding_and_telling_is_refused_and_fo
             for slot in world.engine_slots:
                 slot.process.fuse = None
             asleep.append(process)
-            world.sleeping(ASLEEP_S)(process)
+            world.troubles.sleeping(for_s=ASLEEP_S)(process)
 
         for slot in world.engine_slots:
             slot.process.fuse = Fuse(told, "before told", sleep_alone)
@@ -81,7 +81,13 @@ def test_a_standby_says_nothing_while_the_other_speaks() -> None:
 
 def test_a_standby_takes_over_where_the_other_died() -> None:
     async def kill(world: World) -> None:
-        world.engine_slots[0].process.fuse = Fuse(3, "before told", lambda process: process.kill())
+        def kill_alone(process: Process) -> None:
+            for slot in world.engine_slots:
+                slot.process.fuse = None
+            process.kill()
+
+        for slot in world.engine_slots:
+            slot.process.fuse = Fuse(3, "before told", kill_alone)
         await asyncio.sleep(world.storm_s)
 
     world = World(2, engines=[PATIENT, PATIENT], clients=2, calls=8, storm_s=20.0, befalls=kill)
@@ -192,7 +198,7 @@ def test_a_settlement_whose_caller_left_while_its_client_looked_at_the_plan_is_k
         world.projector_slot.process.sleep()  # it is asked, and does not answer
         process = Process("leaver")
         world.processes.append(process)
-        world.notes.settles.append((process, ask))
+        world.notes.hand(process, ask)
         process.spawn(settle_and_leave())
         await asyncio.sleep(world.storm_s)
 
@@ -204,3 +210,19 @@ def test_a_settlement_whose_caller_left_while_its_client_looked_at_the_plan_is_k
             await asyncio.Event().wait()
 
     assert live(World(1, engines=[EAGER], clients=1, calls=1, storm_s=5.0, befalls=leave))["told stray"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_stream_claims_to_have_already_is_read_back(seed: int) -> None:
+    """A claim believed would be a settlement lost: its caller leaves, and nobody asks again."""
+
+    async def lie_and_leave(world: World) -> None:
+        world.storm.open("lies", "client0", for_s=world.storm_s, chance=0.7)
+        for _ in range(10):
+            await asyncio.sleep(2)
+            world.settle_more(world.client_slots[0])
+            await asyncio.sleep(1)
+            world.client_slots[0].stop()
+
+    world = World(seed, engines=[EAGER], clients=1, calls=4, storm_s=30.0, befalls=lie_and_leave)
+    assert live(world)["a duplicate was claimed that was not there"]

@@ -16,16 +16,24 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from unittest import mock
 
 NS = 1_000_000_000
 BOOTED_AT_S = 1_000.0  # what the monotonic clock shows when a world begins
 
+NEVER = float("inf")
+THREAD_S = (0.0003, 0.02)  # until a thread has done its work, most of it waiting for a disk
+
 Result = TypeVar("Result")
 
 here: ContextVar[Process | None] = ContextVar("here", default=None)
 """The process whose code runs."""
+
+
+class Died(BaseException):
+    """A process died in the middle of a thread's work: nothing of that thread runs any more."""
 
 
 class Deadlocked(AssertionError):
@@ -39,6 +47,8 @@ class Process:
         self.name = name
         self.skew_ns = skew_ns
         self.alive = True
+        self.died_at_s = NEVER
+        self.ended = False  # by itself, as after SIGTERM: it could finish what it did
         self.asleep = False
         self.tasks: list[asyncio.Task[Any]] = []
         self.on_death: list[Callable[[], None]] = []
@@ -72,6 +82,7 @@ class Process:
         if not self.alive:
             return
         self.alive = False
+        self.died_at_s = time.monotonic()
         for gone in self.on_death:
             gone()
 
@@ -160,6 +171,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._selector = _Jump()
         self._clock_resolution = 1e-9
+        self.in_thread = False  # what runs is a thread of its process, where any step can be the last at once
         self.troubles: list[dict[str, Any]] = []
         self.set_exception_handler(lambda _, trouble: self.troubles.append(trouble))
 
@@ -183,6 +195,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
         guarded = Guarded(process, callback, args, context)
         guarded.handle = schedule(guarded, context=context)
         return guarded.handle
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """A thread's work: begun a little later, done at one moment, known a little later again."""
+        future = self.create_future()
+
+        def work() -> None:
+            self.in_thread = True
+            try:
+                settle = partial(future.set_result, func(*args))
+            except Died:
+                return
+            except Exception as error:
+                settle = partial(future.set_exception, error)
+            finally:
+                self.in_thread = False
+            self.call_later(random.uniform(*THREAD_S), lambda: None if future.done() else settle())
+
+        self.call_later(random.uniform(*THREAD_S), work)
+        return future
 
     def _process_events(self, event_list: Any) -> None:
         assert not event_list

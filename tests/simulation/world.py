@@ -8,16 +8,24 @@ Nothing of ours is replaced: `Journal`, `Follower`, `Engine`, `Asker`, `Purse` a
 from __future__ import annotations
 
 import asyncio
+import os
 import random
-from collections.abc import Awaitable, Callable, Sequence
+import tempfile
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import msgspec
 import structlog
-from simulation.callers import CENT, Caller, Notes
+from simulation.callers import CENT, Caller, Handed, Notes
+from simulation.disk import Disk
 from simulation.memory_nats import MemoryServer, Stream
-from simulation.storm import WINDOWS, Storm
-from simulation.virtual_time import NS, Fuse, Process, VirtualLoop, virtual_time
+from simulation.storm import Storm
+from simulation.troubles import Troubles
+from simulation.virtual_time import NS, Process, VirtualLoop, here, virtual_time
 
 from engine.client import Purse
 from engine.core.messages import ApplyPlan, AskMessage, Settle
@@ -26,13 +34,18 @@ from engine.core.tell import read
 from engine.errors import NoAnswer, PurseError, Untrusted
 from engine.journal import Journal, Stored
 from engine.service import Engine
-from projector.service import Projector
+from engine.snapshots import Snapshots
+from projector.projection import Projection
+from projector.service import Projector, document_key
 
 NATS = "nats://in-memory"
 WALLET = "main"
+BUCKET = f"$KV.PURSE_{WALLET}_days."
 MIDNIGHT_NS = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp()) * NS
 CALM_WITHIN_S = 300.0  # of virtual time: far more than any retry, lapse or restart takes
-LONG_SLEEP_S = 60.0
+SAFE_WITHIN_S = 2.0  # what was settled is on the stream or on disk by then: 1 s, the door before it, the disk after it
+SNAPSHOTS_AFTER_S = (2.0, 10.0, 60.0)
+EVERYTHING = frozenset({"spool", "snapshots", "witness"})
 STORMS_S = (12.0, 30.0, 170.0)
 
 PLAN = Plan(
@@ -48,6 +61,7 @@ class Slot:
 
     def __init__(self, world: World, name: str, work: Callable[[Slot], Awaitable[None]], *, skew_ns: int = 0) -> None:
         self.world, self.name, self.skew_ns = world, name, skew_ns
+        self.folder = name
         self._work = work
         self.starts = 0
         self.process = Process(f"{name}-0")
@@ -61,6 +75,11 @@ class Slot:
         self.world.processes.append(self.process)
         self.task = self.process.spawn(self._work(self))  # type: ignore[arg-type]
 
+    def stop(self) -> None:
+        """SIGTERM."""
+        if self.task is not None:
+            self.task.cancel()
+
     @property
     def running(self) -> bool:
         """Runs, or sleeps. A program that ended by itself says why in `ends`."""
@@ -70,12 +89,16 @@ class Slot:
                     error = error.exceptions[0]
                 self.ends.append(error)
             self.task = None
+            self.process.ended = self.process.alive
             self.process.kill()
         return self.process.alive
 
 
 class World:
-    """Everything of one seed. What is not given is drawn: `engines` by their patience, `befalls` what troubles them."""
+    """Everything of one seed. What is not given is drawn: `engines` by their patience, `befalls` what troubles them.
+
+    `keeps`: what programs keep on disk, of `EVERYTHING`. `again`: the command that shows this world again.
+    """
 
     def __init__(
         self,
@@ -86,11 +109,16 @@ class World:
         calls: int | None = None,
         storm_s: float | None = None,
         befalls: Callable[[World], Awaitable[None]] | None = None,
+        keeps: Collection[str] | None = None,
+        again: str = "",
     ) -> None:
         self.seed = seed
         self.die = die = random.Random(f"world {seed}")
+        self.again = again or f"pytest {os.environ.get('PYTEST_CURRENT_TEST', '').split(' ')[0]}"
         self.storm = Storm(seed)
+        self.troubles = Troubles(self)
         self.notes = Notes()
+        self.purses: dict[str, Purse] = {}
         self.engines: dict[str, Engine] = {}
         self.projector: Projector | None = None
         self.calm = asyncio.Event()
@@ -106,9 +134,16 @@ class World:
             Slot(self, f"client{n}", self._client, skew_ns=int(die.choice((0, 0, die.uniform(-90, 90))) * NS))
             for n in range(clients if clients is not None else die.choice((1, 2, 3)))
         ]
+        if die.random() < 0.5:
+            for slot in self.client_slots:
+                slot.folder = "clients"
         self.calls = die.randint(5, 12) if calls is None else calls
         self.storm_s = die.choices(STORMS_S, (6, 4, 1))[0] if storm_s is None else storm_s
-        self._befalls = befalls or World.troubling
+        drawn_keeps = {kind for kind in sorted(EVERYTHING) if die.random() < 0.85}
+        self.keeps = drawn_keeps if keeps is None else keeps
+        self.snapshot_after_s = die.choice(SNAPSHOTS_AFTER_S)
+        self.notes.spooling = "spool" in self.keeps
+        self._befalls = befalls or World._troubling
         self.finished: set[str] = set()
         self.over = False
         self.processes: list[Process] = []
@@ -128,10 +163,21 @@ class World:
     def run(self) -> World:
         """The storm, then the calm. Raises `AssertionError` where something never came to its end."""
         began_ns = MIDNIGHT_NS - int(self.die.uniform(1, max(2.0, self.storm_s)) * NS)
-        with virtual_time(began_ns=began_ns, seed=self.seed) as loop, structlog.testing.capture_logs() as said:
-            self.said, self._loop = said, loop
-            loop.run_until_complete(self._run(loop))
+        with (
+            self._on_disk() as self.disk,
+            virtual_time(began_ns=began_ns, seed=self.seed) as self._loop,
+            structlog.testing.capture_logs((_whose,)) as self.said,
+            mock.patch("engine.keeper.UNKEPT_S_MAX", self.snapshot_after_s),
+        ):
+            self._loop.run_until_complete(self._run(self._loop))
         return self
+
+    @contextmanager
+    def _on_disk(self) -> Iterator[Disk]:
+        with tempfile.TemporaryDirectory(prefix="purse-world-") as folder:
+            disk = Disk(Path(folder), self.seed)
+            with disk.instead_of_the_real_one():
+                yield disk
 
     async def _run(self, loop: VirtualLoop) -> None:
         self.storm.begin(loop.time)
@@ -162,12 +208,12 @@ class World:
                 if not slot.running and not self.distrust() and (self.calm.is_set() or self.die.random() < 0.25):
                     slot.start()
                     if slot in self.engine_slots and not self.calm.is_set() and self.die.random() < 0.3:
-                        self.lay_fuse(slot, Fuse(self.die.randint(1, 8), "arrival", self.killing("arrival")))
+                        self.troubles.crash_again(slot)
 
     async def _calm_down(self) -> None:
-        self.storm.calm = True
+        self.storm.calm = self.disk.calm = True
         self.calm.set()
-        self._server_up()
+        self.server_up()
         for slot in self.slots:
             slot.process.fuse = None
             if slot.process.asleep:
@@ -179,7 +225,7 @@ class World:
         self.record = self.stream.record
         self.appends = list(self.server.appends)
         self.survivors = {process.name for process in self.processes if process.alive}
-        self.troubles = [trouble for trouble in self._loop.troubles if "exception" in trouble]
+        self.bugs = [trouble for trouble in self._loop.troubles if "exception" in trouble]
         assert not self.distrust(), self.distrust()
         assert not unfinished, f"after {waited_s:.0f} s of calm: {unfinished}"
 
@@ -201,9 +247,11 @@ class World:
         if asks[-1].seq != self._told_upto():
             return f"told up to {self._told_upto()} of {asks[-1].seq}"
         written = {settle for stored in asks if (message := read(stored.data)) for settle in _settles(message)}
-        lost = [ask for process, ask in self.notes.settles if process.alive and _key(ask) not in written]
+        lost = [handed.ask for handed in self.notes.settles if self._owed(handed) and _key(handed.ask) not in written]
         if lost:
             return f"settlements that are not on the stream: {lost}"
+        if left := self.disk.kept():
+            return f"settlements that are still in the spool: {left}"
         newest = self.stream.last_of.get(f"purse.{WALLET}.told", 0)
         for slot in self.engine_slots:
             engine = self.engines.get(slot.process.name)
@@ -213,7 +261,19 @@ class World:
                 return f"holds are open: {list(engine.wallet.open)}"
         if self.projector is None or self.projector.projection.wallet.upto != asks[-1].seq:
             return "the projector has not folded all"
+        if self.written() != documents(self.projector.projection):
+            return "the projector has not written all"
         return ""
+
+    def _owed(self, handed: Handed) -> bool:
+        """Whether this settlement must not be lost: its caller was told so, or its client had the time to see to it."""
+        process = handed.process
+        had_time = process.died_at_s - handed.at_s > SAFE_WITHIN_S or process.ended
+        return handed.safe or (not handed.refused and (process.alive or (self.notes.spooling and had_time)))
+
+    def written(self) -> dict[str, bytes]:
+        """The documents in the projector's bucket."""
+        return {place: document for place, document in self.server.documents.items() if place.startswith(BUCKET)}
 
     def _told_upto(self) -> int:
         last = self.stream.last_of.get(f"purse.{WALLET}.told", 0)
@@ -231,25 +291,53 @@ class World:
                 task.cancel()
         assert not left, left
 
+    def server_down(self) -> None:
+        self.server.down = True
+        for client in list(self.server.clients):
+            if client.is_connected:
+                client.cut()
+
+    def server_up(self) -> None:
+        self.server.down = False
+        for client in list(self.server.clients):
+            client.mend()
+
     # --- programs -----------------------------------------------------------------------------------------------------
 
     async def _engine(self, slot: Slot) -> None:
         number = self.engine_slots.index(slot)
         async with Journal.connect(NATS, wallet=WALLET, name="engine") as journal:
-            engine = Engine(journal, instance=slot.process.name, patience_s=self.patience_s[number])
+            engine = Engine(
+                journal,
+                instance=slot.process.name,
+                patience_s=self.patience_s[number],
+                snapshots=self._snapshots(slot),
+                data=self._data(slot, "witness"),
+            )
             self.engines[slot.process.name] = engine
             await engine.run()
 
     async def _projector(self, slot: Slot) -> None:
         async with Journal.connect(NATS, wallet=WALLET, name="projector") as journal:
-            self.projector = Projector(journal)
+            self.projector = Projector(journal, snapshots=self._snapshots(slot), data=self._data(slot, "witness"))
             await self.projector.run()
+
+    def _snapshots(self, slot: Slot) -> Snapshots | None:
+        """As `python -m engine` and `python -m projector` make them."""
+        data = self._data(slot, "snapshots")
+        if data is None:
+            return None
+        return Snapshots(data, WALLET, of="projector" if slot is self.projector_slot else "")
+
+    def _data(self, slot: Slot, kind: str) -> Path | None:
+        return self.disk.folder / slot.folder if kind in self.keeps else None
 
     async def _client(self, slot: Slot) -> None:
         name = slot.process.name
         while True:
             try:
-                async with Purse.connect(NATS, wallet=WALLET) as purse:
+                async with Purse.connect(NATS, wallet=WALLET, data=self._data(slot, "spool")) as purse:
+                    self.purses[name] = purse
                     calls = 2 if self.calm.is_set() else self.calls
                     async with asyncio.TaskGroup() as tasks:
                         for number in range(calls):
@@ -260,134 +348,25 @@ class World:
             except NoAnswer:
                 continue
 
+    def settle_more(self, slot: Slot) -> None:
+        """Another settlement by this client, at once."""
+        purse, name = self.purses.get(slot.process.name), slot.process.name
+        if purse is not None and slot.running:
+            id = f"{name}.more{len(self.notes.settles)}"
+            slot.process.spawn(Caller(purse, slot.process, id, self.notes, self.seed).settle_stray())
+
+    async def _troubling(self) -> None:
+        await self.troubles.go_on()
+
     async def _call(self, caller: Caller) -> None:
         if not self.calm.is_set():
             await asyncio.sleep(caller.die.uniform(0, self.storm_s * 0.9))
         await caller.run()
 
-    # --- troubles -----------------------------------------------------------------------------------------------------
 
-    async def troubling(self) -> None:
-        """What befalls this world, one thing after the other."""
-        die, spent_s = self.die, 0.0
-        pace_s = die.choice((0.3, 1.0, 3.0))
-        while spent_s < self.storm_s:
-            wait_s = die.uniform(0, 2 * pace_s)
-            spent_s += wait_s
-            await asyncio.sleep(wait_s)
-            trouble = die.choices(self._kinds(), self._weights())[0]
-            trouble()
-
-    def _kinds(self) -> list[Callable[[], None]]:
-        return [
-            self._strike,
-            self._crash,
-            self._long_sleep,
-            self._cut,
-            self._restart_server,
-            self._step_clock,
-            self._leave,
-        ]
-
-    def _weights(self) -> list[int]:
-        return [10, 5, 1, 2, 1, 1, 1]
-
-    def _strike(self) -> None:
-        die = self.die
-        window = die.choice(WINDOWS)
-        place = die.choice(("", *(slot.process.name for slot in self.slots)))
-        long = window == "acks" and self.storm_s > 140 and die.random() < 0.5
-        for_s = 135.0 if long else die.uniform(0.2, 6)
-        self.note(f"{window} at {place or 'all'} for {for_s:.1f} s")
-        self.storm.open(window, place, for_s=for_s, chance=1.0 if long else die.choice((0.2, 0.5, 1.0)))
-
-    def _crash(self) -> None:
-        slot = self.die.choice([*self.engine_slots, *self.engine_slots, self.projector_slot])
-        suffix = self.die.choice(("before told", "after told", "before _INBOX", "arrival", ""))
-        self.lay_fuse(slot, Fuse(self.die.randint(1, 4), suffix, self.killing(suffix)))
-
-    def lay_fuse(self, slot: Slot, fuse: Fuse) -> None:
-        if slot.running and slot.process.fuse is None:
-            self.note(f"{slot.process.name}: fuse at {fuse.count} x {fuse.suffix!r}")
-            slot.process.fuse = fuse
-
-    def killing(self, suffix: str) -> Callable[[Process], None]:
-        def kill(process: Process) -> None:
-            engine = self.engines.get(process.name)
-            replaying = engine is not None and not engine.ready.is_set()
-            self.note(f"{process.name} dies {suffix}")
-            self.storm.seen[f"died {'in replay' if replaying else suffix or 'at some step'}"] += 1
-            process.kill()
-
-        return kill
-
-    def _long_sleep(self) -> None:
-        slot = self.die.choice(self.engine_slots)
-        self.lay_fuse(slot, Fuse(self.die.randint(1, 3), self.die.choice(("before told", "arrival")), self.sleeping()))
-
-    def sleeping(self, for_s: float = LONG_SLEEP_S) -> Callable[[Process], None]:
-        """SIGSTOP, and SIGCONT after a while."""
-
-        def sleep(process: Process) -> None:
-            self.note(f"{process.name} sleeps")
-            self.storm.seen["slept"] += 1
-            process.sleep()
-            loop = asyncio.get_running_loop()
-            loop.call_later(for_s, self._wake, process, context=self.server.context)
-
-        return sleep
-
-    def _wake(self, process: Process) -> None:
-        if process.asleep:
-            self.note(f"{process.name} wakes")
-            process.wake()
-
-    def _cut(self) -> None:
-        if self.server.clients:
-            client = self.die.choice(self.server.clients)
-            self.note(f"{client.process.name if client.process else '?'} is cut off")
-            if client.is_connected:
-                client.cut()
-                asyncio.get_running_loop().call_later(self.die.uniform(0.05, 4), self._mend, client)
-
-    def _mend(self, client: object) -> None:
-        if not self.server.down:
-            client.mend()  # type: ignore[attr-defined]
-
-    def _restart_server(self) -> None:
-        self.note("the server restarts")
-        self.storm.seen["the server restarted"] += 1
-        self.server.down = True
-        for client in list(self.server.clients):
-            if client.is_connected:
-                client.cut()
-        asyncio.get_running_loop().call_later(self.die.uniform(0.05, 3), self._server_up)
-
-    def _server_up(self) -> None:
-        self.server.down = False
-        for client in list(self.server.clients):
-            client.mend()
-
-    def _step_clock(self) -> None:
-        step_s = self.die.choice((-100, -20, -1, 1, 5, 30, 100))
-        stepped = self.server.clock_step_ns + step_s * NS
-        if abs(stepped) <= 150 * NS:  # engines stop beyond five minutes, and their own clocks are up to one off
-            self.note(f"the stream's clock steps by {step_s} s")
-            self.storm.seen["the stream's clock was stepped back" if step_s < 0 else "the stream's clock jumped"] += 1
-            self.server.clock_step_ns = stepped
-
-    def _leave(self) -> None:
-        slot = self.die.choice(self.client_slots)
-        if slot.running and self.die.random() < 0.5:
-            self.lay_fuse(
-                slot,
-                Fuse(
-                    self.die.randint(1, 3), self.die.choice(("before ask", "after ask", "")), self.killing("a client")
-                ),
-            )
-
-    def note(self, what: str) -> None:
-        self.trace.append(f"{asyncio.get_running_loop().time() - 1000:9.3f} {what}")
+def documents(projection: Projection) -> dict[str, bytes]:
+    """Where the documents of a projection should stand, and what they say."""
+    return {BUCKET + document_key(key): msgspec.json.encode(totals) for key, totals in projection.totals.items()}
 
 
 def _settles(message: AskMessage) -> list[bytes]:
@@ -396,3 +375,9 @@ def _settles(message: AskMessage) -> list[bytes]:
 
 def _key(ask: Settle) -> bytes:
     return msgspec.json.encode(ask)
+
+
+def _whose(_: Any, method: str, event: Any) -> Any:
+    """Whose log line it is."""
+    process = here.get()
+    return {**event, "process": process.name if process is not None else ""}

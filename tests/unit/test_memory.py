@@ -208,6 +208,15 @@ def test_a_meter_is_dropped_when_its_day_is_over_and_its_memory_too(tick: int, k
     assert (("jev", None, TODAY) in books.wallet.meters()) == kept
 
 
+def test_what_is_past_the_memory_does_not_come_back_when_the_plan_remembers_longer() -> None:
+    """It was charged once. Whether it is asked again, nobody remembers: charged anew it would count twice."""
+    books = Books(remember_s=60)
+    books.at("09:00").settle("x", "0.30")
+    books.at("09:05").apply(msgspec.structs.replace(books.plan, remember_s=3600))
+    assert books.at("09:06").settle("x", "0.30", held_at="09:00") == "forgotten"
+    assert books.settled() == "0.30"
+
+
 def test_a_meter_waits_for_its_last_hold() -> None:
     books = Books(remember_s=60)
     books.at("23:50").hold("a", "0.40", ttl_s=1200)
