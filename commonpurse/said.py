@@ -62,6 +62,16 @@ class Told(msgspec.Struct, frozen=True):
     told: list[Said]
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """How current the provider's own figure of a budget is. `why` is told to operators only."""
+
+    source: str
+    read_at: str | None = None
+    stale: bool = False
+    unreadable: bool = False
+    why: str = ""
+
+
 class BudgetNow(msgspec.Struct, frozen=True):
     """One shared budget. Without the right to see money only names, percentages and times are there."""
 
@@ -77,6 +87,7 @@ class BudgetNow(msgspec.Struct, frozen=True):
     remaining: str | None = None
     resets_at: str | None = None
     first_exhausted_at: str | None = None
+    reading: Reading | None = None
 
 
 class Frost(msgspec.Struct, frozen=True):

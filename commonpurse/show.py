@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from commonpurse.said import BudgetNow, Frost, Said, Wallet
+from commonpurse.said import BudgetNow, Frost, Reading, Said, Wallet
 
 FLAGS = {
     "overrun": "more than was held",
@@ -171,6 +171,8 @@ def _budget_line(budget: BudgetNow, *, width: int, now: datetime) -> str:
         parts.append(f"resets at {moment(budget.resets_at, now)}{_in(budget.resets_at, now)}")
     if budget.first_exhausted_at:
         parts.append(f"first exhausted at {moment(budget.first_exhausted_at, now)}")
+    if budget.reading is not None and budget.reading.stale:
+        parts.append(_own_calls(budget.reading, now))
     return f"  {budget.name.ljust(width)}  {bar(budget)}  {', '.join(parts)}"
 
 
@@ -183,6 +185,12 @@ def _amount_parts(budget: BudgetNow) -> Iterator[str]:
         yield f"{budget.extra} by others on the account"
     if budget.remaining is not None:
         yield f"{budget.remaining} left"
+
+
+def _own_calls(reading: Reading, now: datetime) -> str:
+    since = moment(reading.read_at, now) if reading.read_at else "the period began"
+    why = f"cannot be read{f' ({reading.why})' if reading.why else ''}" if reading.unreadable else "has no newer figure"
+    return f"counting its own calls since {since}: {reading.source} {why}"
 
 
 def bar(budget: BudgetNow) -> str:

@@ -13,6 +13,7 @@ import secrets
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from commonpurse.supervisor import UNTRUSTED, Program, Service, Supervisor, modu
 from engine.data_folder import locked
 from engine.embedded import embedded_nats
 from engine.errors import Misconfigured, PurseError, Untrusted
+from projector.observers.settings import observers_of
 
 KEY_FILE = "admin.key"
 READY_POLL_S = 0.05
@@ -79,6 +81,7 @@ async def up(options: UpOptions, visit: Visit | None = None) -> int:
 async def _up(options: UpOptions, visit: Visit, stop: asyncio.Event) -> int:
     port = free_port(options.host, options.port)
     wanted = await asyncio.to_thread(wanted_plan, options.config)
+    await asyncio.to_thread(observers_of, options.config, environment=os.environ, at=time.time_ns())
     data = await asyncio.to_thread(options.data.resolve)
     async with _server(options, data) as (url, servers):
         key = admin_key(data / KEY_FILE)

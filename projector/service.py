@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import nats.errors
@@ -53,16 +54,35 @@ class _Untold(msgspec.Struct, frozen=True, gc=False):
     asks: list[AnyAsk] | None
 
 
+class Observing(Protocol):
+    """Whoever reads providers' figures beside the fold. `projector.observers.running.Observers` does."""
+
+    async def run(self, status: Callable[[], Status]) -> None:
+        """Observe until cancelled; `status` gives the wallet as of now."""
+
+    def shown(self, status: Status) -> Status:
+        """The status, with how reading fares."""
+
+
 class Projector:
     """One projector of one wallet.
 
-    Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness.
+    Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness; without
+    `observers` nobody here asks providers for their figures.
     """
 
-    def __init__(self, journal: Journal, *, snapshots: Snapshots | None = None, data: Path | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        snapshots: Snapshots | None = None,
+        data: Path | None = None,
+        observers: Observing | None = None,
+    ) -> None:
         self.projection = Projection(journal.names.wallet)
         self.caught_up = asyncio.Event()
         self._journal = journal
+        self._observers = observers
         self._chain = chain.GENESIS
         self._told_seq = 0
         self._keeper = Keeper(snapshots, lambda: self.projection.beside()) if snapshots is not None else None
@@ -105,6 +125,8 @@ class Projector:
                 tasks.create_task(self._push())
                 tasks.create_task(self._write(bucket))
                 tasks.create_task(self._keep_witness())
+                if self._observers is not None:
+                    tasks.create_task(self._observe(self._observers))
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
             if self._keeper is not None:
                 self._keeper.keep_last(self._state())
@@ -178,7 +200,12 @@ class Projector:
     # --- showing ------------------------------------------------------------------------------------------------------
 
     def _status(self) -> Status:
-        return self.projection.status(self._clock.now())
+        status = self.projection.status(self._clock.now())
+        return status if self._observers is None else self._observers.shown(status)
+
+    async def _observe(self, observers: Observing) -> None:
+        await self.caught_up.wait()
+        await observers.run(self._status)
 
     def _days(self, day: str) -> list[DayTotals]:
         """Totals of the periods of this day ("": all), newest first."""

@@ -30,10 +30,10 @@ STATUS = {
          "settled": "0.5", "held": "0.25", "extra": "0", "used": "0.75", "remaining": "0.25", "used_pct": 75.0,
          "held_pct": 25.0,
          "settled_pct": 50.0, "extra_pct": 0.0, "starts_at": "2040-11-30T00:00:00.000Z", "resets_at": RESETS_AT,
-         "first_exhausted_at": None, "observed": None},
+         "first_exhausted_at": None, "observed": None, "reading": None},
         {"name": "neurons", "unit": "neurons", "per": "day", "zone": "UTC", "period": "2040-11-30", "used_pct": 43.0,
          "held_pct": 0.0, "settled_pct": 43.0, "extra_pct": 0.0, "starts_at": "2040-11-30T00:00:00.000Z",
-         "resets_at": RESETS_AT, "first_exhausted_at": None, "observed": None},
+         "resets_at": RESETS_AT, "first_exhausted_at": None, "observed": None, "reading": None},
     ],
 }  # fmt: skip
 

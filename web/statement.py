@@ -21,7 +21,8 @@ from engine.core.periods import TOTAL
 from web.words import WORDS
 
 SECOND = 1_000_000_000
-OBSERVED_AGE_S_MAX = 90  # three intervals of an observer; past this the wallet counts only its own calls
+OBSERVED_EVERY_S = 30  # how often a figure is expected where nobody says: from an observer elsewhere, or a script
+INTERVALS_MAX = 3  # a figure older than so many intervals is no longer the account's: the wallet counts its own calls
 _DAY_S = 24 * 3600
 
 
@@ -91,6 +92,34 @@ def grouped(written: str) -> str:
 def tenths(share: int) -> str:
     """703 as `"70.3"`."""
     return f"{share // 10}.{share % 10}"
+
+
+# --- the provider's figure --------------------------------------------------------------------------------------------
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """How current the provider's figure is. `at`: when it was last known to be so, None if never in this period."""
+
+    source: str
+    every_s: int
+    at: int | None
+    unreadable: bool
+
+    def stale(self, now: int) -> bool:
+        """Whether the wallet counts its own calls alone."""
+        return self.at is None or now - self.at > INTERVALS_MAX * self.every_s * SECOND
+
+
+def observation(budget: BudgetStatus) -> Observation | None:
+    """None where the plan names no source: then nobody is asked, and the wallet's own count is all there is."""
+    source = budget.observed.source if budget.observed else budget.source
+    if not source:
+        return None
+    at = budget.observed.as_of if budget.observed else 0
+    if budget.reading is None:
+        return Observation(source, OBSERVED_EVERY_S, at or None, unreadable=False)
+    at = max(at, budget.reading.read_at)
+    return Observation(source, budget.reading.every_s, at or None, bool(budget.reading.unreadable))
 
 
 # --- moments ----------------------------------------------------------------------------------------------------------
@@ -180,14 +209,14 @@ def refused_words(budget: BudgetStatus, now: int) -> str:
 
 def own_calls_words(budget: BudgetStatus, now: int) -> str:
     """That the provider's figure is missing or old; empty where it is fresh or the budget has no source."""
-    source = budget.observed.source if budget.observed else budget.source
-    if not source or ended(budget, now):
+    read = observation(budget)
+    if read is None or ended(budget, now) or not read.stale(now):
         return ""
-    if budget.observed is None:
-        return WORDS.own_calls_only.format(source=source)
-    if now - budget.observed.as_of <= OBSERVED_AGE_S_MAX * SECOND:
-        return ""
-    return WORDS.own_calls.format(source=source, at=when(budget.observed.as_of, now))
+    if read.at is None:
+        sentence = WORDS.own_calls_only_unreadable if read.unreadable else WORDS.own_calls_only
+        return sentence.format(source=read.source)
+    sentence = WORDS.own_calls_unreadable if read.unreadable else WORDS.own_calls
+    return sentence.format(source=read.source, at=when(read.at, now))
 
 
 def as_of_words(status: Status, now: int) -> str:

@@ -49,7 +49,7 @@ def document(status: Status, *, audience: Audience, live: bool) -> dict[str, obj
         "seq": status.seq,
         "live": live,
         "frozen": None if frost is None else _frost(frost),
-        "budgets": [_budget(budget, audience=audience) for budget in status.budgets],
+        "budgets": [_budget(budget, audience=audience, now=status.as_of) for budget in status.budgets],
         "open_earlier": statement.earlier(status),
     }
     if audience == "operator":
@@ -66,7 +66,7 @@ def _frost(frost: Frost) -> dict[str, object]:
     return {"scope": frost.scope, "reason": frost.reason, "since": format_moment(frost.since), "until": until}
 
 
-def _budget(budget: BudgetStatus, *, audience: Audience) -> dict[str, object]:
+def _budget(budget: BudgetStatus, *, audience: Audience, now: int) -> dict[str, object]:
     share = statement.shares(budget)
     first = budget.first_exhausted_at
     shown = audience == "operator" or budget.public == "amounts"
@@ -85,6 +85,7 @@ def _budget(budget: BudgetStatus, *, audience: Audience) -> dict[str, object]:
         "resets_at": format_bound(budget.resets_at),
         "first_exhausted_at": None if first is None else format_moment(first),
         "observed": _observed(budget, shown=shown),
+        "reading": _reading(budget, audience=audience, now=now),
     }
     return body | {name: text for name, text in (("note", budget.note), ("link", budget.link)) if text}
 
@@ -103,6 +104,23 @@ def _observed(budget: BudgetStatus, *, shown: bool) -> dict[str, str] | None:
         return None
     amount = {"figure": format_amount(figure.figure, scale=budget.scale)} if shown else {}
     return {"source": figure.source, **amount, "as_of": format_moment(figure.as_of)}
+
+
+def _reading(budget: BudgetStatus, *, audience: Audience, now: int) -> dict[str, object] | None:
+    """Whether the figure is still the account's. `stale`: the wallet counts its own calls alone since `read_at`."""
+    read = statement.observation(budget)
+    if read is None:
+        return None
+    body: dict[str, object] = {
+        "source": read.source,
+        "read_at": None if read.at is None else format_moment(read.at),
+        "every_s": read.every_s,
+        "stale": read.stale(now),
+        "unreadable": read.unreadable,
+    }
+    if audience == "operator" and budget.reading is not None and read.unreadable:
+        body["why"] = budget.reading.unreadable
+    return body
 
 
 # --- live -------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,19 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     as_of: int
 
 
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """How the reader of a budget's figure fares, where the projector that answers has one. Not folded from the stream.
+
+    `read_at`: stream time of the newest try that gave a figure for this period, 0 if none did; the figure may be the
+    same as before. `unreadable`: why the newest try gave none, "" if it gave one.
+    """
+
+    source: str
+    every_s: int
+    read_at: int = 0
+    unreadable: str = ""
+
+
 class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One shared budget in its current period. Integers of the smallest part; `scale` says how to write them."""
 
@@ -40,6 +53,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     first_exhausted_at: int | None = None
     observed: Figure | None = None
     earlier_open: int = 0
+    reading: Reading | None = None
 
     @property
     def used(self) -> int:

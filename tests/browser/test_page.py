@@ -10,7 +10,7 @@ from browser.stage import HOUR, MINUTE, NOON, SECOND, Stage, dollars, neurons, s
 from browser.window import CHROMIUM, Windows
 from playwright.async_api import Locator, Page, expect
 
-from engine.core.documents import Figure, Status
+from engine.core.documents import Figure, Reading, Status
 from engine.core.messages import (
     Frost,
 )
@@ -106,6 +106,13 @@ STANDINGS = {
     "settling months": standing(neurons(per="month", period="2026-11", resets_at=NOON + 50 * HOUR, earlier_open=1)),
     "no figure from the source": standing(neurons(extra=0, observed=None)),
     "old figure": standing(neurons(observed=Figure("cloudflare", 1, NOON - 91 * SECOND))),
+    "old figure, read again": standing(
+        neurons(observed=Figure("cloudflare", 1, NOON - HOUR), reading=Reading("cloudflare", 60, NOON - 150 * SECOND))
+    ),
+    "unreadable": standing(
+        neurons(observed=Figure("cloudflare", 1, NOON - HOUR), reading=Reading("cloudflare", 30, 0, "status 500")),
+        dollars(source="openai", reading=Reading("openai", 30, 0, "status 500")),
+    ),
     "no longer fits": standing(neurons(first_exhausted_at=NOON - HOUR)),
     "in all": standing(dollars(per="total", period="total", resets_at=2**63 - 1, settled=1_000_000_000)),
     "no limit at all": standing(dollars(limit=0, settled=0, held=0)),

@@ -8,12 +8,16 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import aiohttp
 import pytest
+from integration.rig import eventually
+from providers import observed
 
 from engine.embedded import embedded_nats
 
@@ -212,3 +216,43 @@ async def test_a_config_that_would_restart_a_meter_ends_it_with_1(tmp_path: Path
     code, said = await failed(tmp_path / "data", "--port", "0", "--config", str(config))
     assert code == 1
     assert "purse plan apply --yes" in said
+
+
+async def test_an_observer_that_cannot_observe_ends_it_with_1_before_anything_starts(tmp_path: Path) -> None:
+    config = tmp_path / "purse.toml"
+    config.write_text(
+        '[budgets.team]\nunit = "usd"\nlimit = "5"\nper = "month"\nsource = "openai"\n'
+        '[observers.bill]\nsource = "openai"\nbudget = "team"\nkey_env = "HOME"\n'
+    )
+    code, said = await failed(tmp_path / "data", "--port", "0", "--config", str(config))
+    assert code == 1
+    assert f"{config}: observers.bill.budget: openai counts by days, this budget by the month" in said
+    assert not (tmp_path / "data").exists()
+
+
+async def test_what_the_account_says_is_in_the_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDFLARE_TOKEN", observed.KEY)
+    config = tmp_path / "purse.toml"
+    now_s = int(time.time())
+    async with observed.reports_at(now_s + 2 * observed.DAY_S) as reports:
+        for day in (0, 1):  # a midnight may come in between
+            reports.spend("4300", at_s=now_s + day * observed.DAY_S)
+        config.write_text(
+            '[budgets.neurons]\nunit = "neurons"\nlimit = "10000"\nsource = "cloudflare"\n'
+            f'[observers.workers]\nsource = "cloudflare"\nbudget = "neurons"\naccount = "{observed.ACCOUNT}"\n'
+            f'key_env = "CLOUDFLARE_TOKEN"\nbase_url = "{reports.url}{observed.BELOW["cloudflare"]}"\n'
+        )
+        async with up(tmp_path / "data", "--config", str(config)) as running:
+
+            async def seen() -> dict[str, Any] | None:
+                _, status = await running.ask("v1/status")
+                (budget,) = cast("list[dict[str, Any]]", status["budgets"])
+                return budget if budget["observed"] else None
+
+            budget = await eventually(seen, within_s=WAIT_S)  # its first try comes within five seconds
+            assert (budget["extra"], budget["used_pct"]) == ("4300", 43.0)
+            assert budget["reading"]["stale"] is False
+            assert await running.end() == 0
+        logs = [file.read_text() for file in (tmp_path / "data" / "logs").iterdir()]
+        assert logs
+        assert not any(observed.KEY in log for log in logs)

@@ -36,7 +36,7 @@ from engine.recorded import Recorded
 from engine.service import Engine
 from engine.snapshots import Snapshots
 from engine.stream_settings import settings
-from projector.service import Projector
+from projector.service import Observing, Projector
 
 REPOSITORY = Path(__file__).parents[2]
 WITHIN_S = 30.0  # far more than anything takes, even on a busy machine: a deadline, not a measurement
@@ -136,11 +136,17 @@ async def engine_on(
 
 @asynccontextmanager
 async def projector_on(
-    url: str, wallet: str, *, ready: bool = True, data: Path | None = None, snapshots: bool = True
+    url: str,
+    wallet: str,
+    *,
+    ready: bool = True,
+    data: Path | None = None,
+    snapshots: bool = True,
+    observers: Observing | None = None,
 ) -> AsyncIterator[Started[Projector]]:
     async with Journal.connect(url, wallet=wallet, name="projector") as journal:
         kept = Snapshots(data, wallet, of="projector") if data is not None and snapshots else None
-        projector = Projector(journal, snapshots=kept, data=data)
+        projector = Projector(journal, snapshots=kept, data=data, observers=observers)
         async with running(projector, projector.run(), journal) as started:
             if ready:
                 await eventually(lambda: projector.caught_up.is_set() or started.task.done())

@@ -15,7 +15,7 @@ import click
 import pytest
 from api_contract import check_contract
 from click.testing import CliRunner, Result
-from fake_api import KEY, STATUS, FakeApi, fake_api
+from fake_api import AT, KEY, STATUS, FakeApi, fake_api
 
 from commonpurse.__main__ import COMMANDS, purse
 from commonpurse.http import Api
@@ -338,6 +338,27 @@ def test_status_says_what_is_frozen_and_that_figures_are_old(api: FakeApi) -> No
     lines = api.ask("status").output.splitlines()
     assert lines[0].endswith("(not live: nothing newer comes)")
     assert lines[-1] == "  frozen: everything, until an operator lifts it: audit"
+
+
+def test_status_says_where_the_wallet_counts_its_own_calls_alone(api: FakeApi) -> None:
+    jev, neurons = STATUS["budgets"]  # type: ignore[misc]
+    old = {"source": "openai", "read_at": AT, "every_s": 30, "stale": True, "unreadable": False}
+    gone = {
+        "source": "cloudflare",
+        "read_at": None,
+        "every_s": 30,
+        "stale": True,
+        "unreadable": True,
+        "why": "it is off",
+    }
+    budgets = [{**jev, "reading": old}, {**neurons, "reading": gone}]
+    api.canned["/v1/status"] = (200, {**STATUS, "budgets": budgets})
+    _, first, second = api.ask("status").output.splitlines()
+    assert first.endswith(", counting its own calls since 2040-11-30 13:55:12 UTC: openai has no newer figure")
+    assert second.endswith(", counting its own calls since the period began: cloudflare cannot be read (it is off)")
+    budgets = [{**jev, "reading": {**old, "stale": False}}, neurons]
+    api.canned["/v1/status"] = (200, {**STATUS, "budgets": budgets})
+    assert "own calls" not in api.ask("status").output
 
 
 def test_status_as_json_is_the_document(api: FakeApi) -> None:

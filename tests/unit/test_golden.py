@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from engine.core.chain import GENESIS, link, open_sealed, seal
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
+from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Reading, Status
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -83,7 +83,7 @@ TIERED = Plan(
 SHORT = BudgetStatus("jev", "usd", 9, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3)
 LONG = BudgetStatus(
     "neurons", "neurons", 6, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3, "amounts", "cloudflare", "a note",
-    "https://example.org", 700, Figure("cloudflare", 4, 900), 1,
+    "https://example.org", 700, Figure("cloudflare", 4, 900), 1, Reading("cloudflare", 30, 950, "silent"),
 )  # fmt: skip
 
 ASKS: list[AnyAsk] = [
@@ -363,7 +363,8 @@ STORED_CARRIED = """
  {"name":"neurons","unit":"neurons","scale":6,"per":"day","zone":"UTC","period":"2026-11-30","start":0,
  "resets_at":86400,"limit":1000,"settled":1,"held":2,"extra":3,"public":"amounts","source":"cloudflare",
  "note":"a note","link":"https://example.org","first_exhausted_at":700,"observed":{"source":"cloudflare",
- "figure":4,"as_of":900},"earlier_open":1}],"frozen":[{"scope":"all","reason":"incident","since":900},
+ "figure":4,"as_of":900},"earlier_open":1,"reading":{"source":"cloudflare","every_s":30,"read_at":950,
+"unreadable":"silent"}}],"frozen":[{"scope":"all","reason":"incident","since":900},
  {"scope":"jev","reason":"incident","since":900,"until":9000}],"open_holds":2}
 
 {"id":"a","state":"open","first":7,"at":1000,"charged":{"usd":0}}

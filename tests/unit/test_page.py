@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from engine.core.documents import BudgetStatus, Figure, Status
+from engine.core.documents import BudgetStatus, Figure, Reading, Status
 from engine.core.messages import (
     Frost,
 )
@@ -119,6 +119,29 @@ def test_an_observation_is_old_after_90_seconds() -> None:
     assert statement.own_calls_words(fresh, NOON + 1) == (
         "Counting its own calls since 11:58 UTC: cloudflare has given no newer figure."
     )
+
+
+def test_an_observation_that_is_the_same_as_before_is_as_good_as_a_new_one() -> None:
+    reading = Reading("cloudflare", 60, read_at=NOON - 180 * SECOND)
+    fresh = replace(BUDGET, source="cloudflare", observed=Figure("cloudflare", 1, NOON - HOUR), reading=reading)
+    assert statement.own_calls_words(fresh, NOON) == "", "three intervals of this observer are 180 s"
+    assert statement.own_calls_words(fresh, NOON + 1) == (
+        "Counting its own calls since 11:57 UTC: cloudflare has given no newer figure."
+    )
+
+
+def test_a_source_that_cannot_be_read_is_said_to_be_so_once_its_figure_is_old() -> None:
+    unreadable = Reading("cloudflare", 30, unreadable="it answers with status 500")
+    budget = replace(BUDGET, source="cloudflare", reading=unreadable)
+    assert statement.own_calls_words(budget, NOON) == (
+        "Counting its own calls since the period began: cloudflare cannot be read."
+    )
+    budget = replace(budget, observed=Figure("cloudflare", 1, NOON - 90 * SECOND))
+    assert statement.own_calls_words(budget, NOON) == ""
+    assert statement.own_calls_words(budget, NOON + 1) == (
+        "Counting its own calls since 11:58 UTC: cloudflare cannot be read."
+    )
+    assert "500" not in page(budget), "why is the operator's affair"
 
 
 def test_a_budget_without_a_source_never_speaks_of_one() -> None:

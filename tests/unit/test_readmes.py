@@ -19,7 +19,7 @@ from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md"))]
-TABLED = {"engine": ("", "core/"), "projector": ("",), "web": ("",), "commonpurse": ("",)}
+TABLED = {"engine": ("", "core/"), "projector": ("", "observers/"), "web": ("",), "commonpurse": ("",)}
 """Folders whose README names all that is in them, and the subfolders it names file by file."""
 
 UNNAMED = {"README.md", "py.typed", "__init__.py", "__pycache__"}

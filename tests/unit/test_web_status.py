@@ -43,9 +43,13 @@ async def test_an_operator_sees_every_amount(desk: Desk) -> None:
         "limit": "1", "settled": "0.2", "held": "0.3", "extra": "0", "used": "0.5", "remaining": "0.5",
         "used_pct": 50.0, "held_pct": 30.0, "settled_pct": 20.0, "extra_pct": 0.0,
         "starts_at": "2026-11-30T00:00:00.000Z", "resets_at": "2026-12-01T00:00:00.000Z",
-        "first_exhausted_at": None, "observed": None,
+        "first_exhausted_at": None, "observed": None, "reading": None,
     }  # fmt: skip
     assert neurons["observed"] == {"source": "cloudflare", "figure": "4300", "as_of": "2026-11-30T14:05:00.000Z"}
+    assert neurons["reading"] == {
+        "source": "cloudflare", "read_at": "2026-11-30T14:05:00.000Z", "every_s": 30, "stale": False,
+        "unreadable": False,
+    }  # fmt: skip
 
 
 async def test_a_stranger_sees_names_shares_and_times_and_amounts_only_where_the_plan_says_so(desk: Desk) -> None:

@@ -6,7 +6,7 @@ const SILENCE_STALE_MS = 60_000; // but a server that has said it knows nothing 
 const RETRY_MS = [1_000, 2_000, 5_000, 10_000, 30_000]; // for what EventSource itself gives up on
 const BEHIND_MS = 30_000; // a server that catches up may be behind for a while; a restored stream stays behind
 const REDRAW_MS = 5_000;
-const OBSERVED_AGE_MS = 90_000;
+const INTERVALS_MAX = 3; // a figure of the provider that is older counts as none
 const DAY_MS = 24 * 3600 * 1000;
 const THRESHOLDS = [50, 75, 90, 100];
 const NO_FIGURE = "–";
@@ -74,11 +74,13 @@ function refusedWords(budget, share) {
   return fill(words.refused, { at: when(Date.parse(budget.first_exhausted_at)) });
 }
 
-function ownCallsWords(observed, source) {
-  if (!source) return "";
-  if (!observed?.as_of) return fill(words.own_calls_only, { source });
-  const at = Date.parse(observed.as_of);
-  return now() - at <= OBSERVED_AGE_MS ? "" : fill(words.own_calls, { source, at: when(at) });
+function ownCallsWords(reading) {
+  if (!reading) return "";
+  const { source, unreadable } = reading;
+  if (!reading.read_at) return fill(unreadable ? words.own_calls_only_unreadable : words.own_calls_only, { source });
+  const at = Date.parse(reading.read_at);
+  if (now() - at <= INTERVALS_MAX * reading.every_s * 1000) return "";
+  return fill(unreadable ? words.own_calls_unreadable : words.own_calls, { source, at: when(at) });
 }
 
 function frozenWords(frozen) {
@@ -156,7 +158,7 @@ function drawBudget(article, budget) {
   say(article, "resets-in", ended || resetsAt === null ? "" : fill(words.resets_in, { left: countdown(resetsAt) }));
   note(article, "full", ended ? "" : fullWords(budget, share), "full-words");
   note(article, "refused", ended ? "" : refusedWords(budget, share));
-  note(article, "own-calls", ended ? "" : ownCallsWords(budget.observed, source));
+  note(article, "own-calls", ended ? "" : ownCallsWords(budget.reading));
   at(article, "others-row").hidden = !share.others && !source;
   drawMeter(article, share, ended);
   drawLines(article, budget, share, ended);
