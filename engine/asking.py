@@ -135,7 +135,7 @@ class Asker:
         self._in_flight = 0
         self._flushing = False
         self._closing = self._closed = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order in which they began
 
     async def start(self) -> None:
         """Listen to the inbox and take up what others left in the spool; `run` must follow."""
@@ -311,8 +311,8 @@ class Asker:
                 if blocks:
                     self._in_flight += 1
                     task = asyncio.get_running_loop().create_task(self._send(kind, Message(blocks)))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
+                    self._tasks[task] = None
+                    task.add_done_callback(self._tasks.pop)
 
     def _take(self, waiting: deque[Block]) -> list[Block]:
         """As many waiting blocks as one message may carry; those nobody waits for any more are left out."""

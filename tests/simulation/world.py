@@ -339,10 +339,9 @@ class World:
                 async with Purse.connect(NATS, wallet=WALLET, data=self._data(slot, "spool")) as purse:
                     self.purses[name] = purse
                     calls = 2 if self.calm.is_set() else self.calls
-                    async with asyncio.TaskGroup() as tasks:
-                        for number in range(calls):
-                            caller = Caller(purse, slot.process, f"{name}.{number}", self.notes, self.seed)
-                            tasks.create_task(self._call(caller))
+                    names = [f"{name}.{number}" for number in range(calls)]
+                    callers = [Caller(purse, slot.process, one, self.notes, self.seed) for one in names]
+                    await asyncio.gather(*map(self._call, callers))  # a task group would cancel them in any order
                     self.finished.add(name)
                     await asyncio.Event().wait()
             except NoAnswer:
