@@ -28,6 +28,7 @@ COMMANDS = {
     "restore": ("desk", "Undo a revocation."),
     "status": ("status", "What is used, held and left."),
     "plan": ("plan", "Show the budgets, or change them."),
+    "prices": ("prices", "Show what models cost here; make a new price book."),
     "doctor": ("doctor", "Check everything; say what to do where it is wrong."),
     "drive": ("drive", "Send a real traffic trace through the wallet."),
 }

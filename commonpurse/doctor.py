@@ -29,6 +29,7 @@ from engine.errors import Misconfigured, NoAnswer, PurseError, StreamRefused, Un
 from engine.journal import NO_STREAM, Journal
 from engine.plan_file import DEFAULT_PLAN
 from engine.plan_file import read as read_plan
+from engine.prices.own import read_own
 from engine.service import CLOCK_AHEAD_S_MAX
 from engine.stream_clock import written
 from engine.witness import FOLDER, ROLES
@@ -160,7 +161,7 @@ def _look_at_config(patient: Patient, report: Report) -> None:
     if patient.config is None:
         return report.add("config", "No config file was named: the plan on the stream is the one in force.")
     try:
-        read_plan(patient.config)
+        read_own(read_plan(patient.config).local.prices)
     except Misconfigured as error:
         return report.add("config", str(error), state="problem")
     return report.add("config", f"{patient.config} can be read.")

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,10 @@ from commonpurse.supervisor import UNTRUSTED, Program, Service, Supervisor, modu
 from engine.data_folder import locked
 from engine.embedded import embedded_nats
 from engine.errors import Misconfigured, PurseError, Untrusted
+from engine.plan_file import read
+from engine.prices.own import read_own
 from projector.observers.settings import observers_of
+from web.proxy.upstreams import read_upstreams
 
 KEY_FILE = "admin.key"
 READY_POLL_S = 0.05
@@ -81,6 +84,7 @@ async def up(options: UpOptions, visit: Visit | None = None) -> int:
 async def _up(options: UpOptions, visit: Visit, stop: asyncio.Event) -> int:
     port = free_port(options.host, options.port)
     wanted = await asyncio.to_thread(wanted_plan, options.config)
+    await asyncio.to_thread(check_local, options.config, os.environ)
     await asyncio.to_thread(observers_of, options.config, environment=os.environ, at=time.time_ns())
     data = await asyncio.to_thread(options.data.resolve)
     async with _server(options, data) as (url, servers):
@@ -95,6 +99,14 @@ async def _up(options: UpOptions, visit: Visit, stop: asyncio.Event) -> int:
             status = await supervisor.run(stop)
             visiting.cancel()
     return status if visiting.cancelled() else max(status, visiting.result())
+
+
+def check_local(config: Path | None, environment: Mapping[str, str]) -> None:
+    """What the web process would refuse to start with is refused before anything starts. Raises `Misconfigured`."""
+    if config is not None:
+        local = read(config).local
+        read_upstreams(local.upstreams, environment)
+        read_own(local.prices)
 
 
 @asynccontextmanager

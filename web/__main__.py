@@ -16,6 +16,7 @@ from aiohttp import web
 
 from engine.client import Purse
 from engine.errors import Misconfigured
+from engine.prices.shelf import keep
 from engine.process import main
 from web.app import make_app
 from web.desk import DESK
@@ -35,6 +36,8 @@ async def serve() -> None:
         asyncio.TaskGroup() as tasks,
     ):
         app = make_app(purse, settings)
+        if settings.data is not None:
+            keep(app[DESK].book, settings.data)
         tasks.create_task(app[DESK].board.run())
         runner = web.AppRunner(
             app,

@@ -5,30 +5,26 @@ It guards and shows. It decides nothing: what cannot be decided is refused (503)
 
 from __future__ import annotations
 
-import os
-import re
-
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from engine.errors import PurseError
-from web import health, operating, spending, watching
+from web import estimate, health, operating, spending, watching
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
 from web.openapi import openapi_route
 from web.page import NOW, STATUS, add_page
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
+from web.proxy.routes import add_proxies
 from web.purse import Purse
+from web.request_ids import request_id_of
 from web.routes import register
 from web.settings import Settings
 
-REQUEST_ID = web.RequestKey("request_id", str)
-
 log = structlog.get_logger()
 
-_CALLERS_OWN = re.compile(r"[A-Za-z0-9._:-]{1,64}", re.ASCII)
-_TABLES = (*spending.ROUTES, *operating.ROUTES, *watching.ROUTES, *health.ROUTES)
+_TABLES = (*spending.ROUTES, *estimate.ROUTES, *operating.ROUTES, *watching.ROUTES, *health.ROUTES)
 
 
 def make_app(purse: Purse, settings: Settings) -> web.Application:
@@ -41,6 +37,7 @@ def make_app(purse: Purse, settings: Settings) -> web.Application:
     for route in (*_TABLES, openapi_route(_TABLES)):
         register(app, route)
     add_page(app)
+    add_proxies(app, settings)
     app.on_response_prepare.append(_name_request)
     app.on_shutdown.append(_end_streams)
     return app
@@ -64,7 +61,7 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except web.RequestPayloadError:
         return _respond(Problem(400, "broken-body", "The body did not arrive whole.", more={"field": "body"}))
     except Exception:
-        log.exception("request_failed", request_id=_id_of(request), method=request.method, path=_path(request))
+        log.exception("request_failed", request_id=request_id_of(request), method=request.method, path=_path(request))
         return _respond(
             Problem(500, "internal", "This is our error, and no permission. `x-request-id` helps to find it.")
         )
@@ -80,18 +77,10 @@ def _path(request: web.Request) -> str:
     return resource.canonical if resource is not None else "unknown"
 
 
-def _id_of(request: web.Request) -> str:
-    """The request's id: the caller's own, if it is one, else a fresh one."""
-    known = request.get(REQUEST_ID)
-    if known is None:
-        said = request.headers.get("x-request-id")
-        known = said if said is not None and _CALLERS_OWN.fullmatch(said) else os.urandom(16).hex()
-        request[REQUEST_ID] = known
-    return known
-
-
 async def _name_request(request: web.Request, response: web.StreamResponse) -> None:
-    response.headers["x-request-id"] = _id_of(request)
+    response.headers["x-request-id"] = request_id_of(request)
+    if request.path.startswith("/anthropic/"):
+        response.headers["request-id"] = request_id_of(request)  # where its clients look for it
     response.headers["Server"] = "purse"  # not which versions run here
     response.headers.setdefault("Cache-Control", "no-store")
 

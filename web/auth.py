@@ -38,7 +38,11 @@ ANYBODY = Caller("")
 
 def authenticate(request: web.Request, access: Access, settings: Settings) -> Caller:
     """Raises `Problem` 401. A wrong key is refused even where none is needed: its owner believes to be somebody."""
-    header = request.headers.get("Authorization")
+    return caller_of(request.headers.get("Authorization"), access, settings)
+
+
+def caller_of(header: str | None, access: Access, settings: Settings) -> Caller:
+    """As `authenticate`, of an `Authorization` header."""
     if header is not None:
         if _is_admin(header, settings.admin_key):
             return ADMIN

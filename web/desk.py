@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from engine.core.messages import AnyAsk
+from engine.prices import PriceBook, load_book
+from engine.prices.book import read_book
 from web.answers import Answer, Writer
 from web.asks import Reader
 from web.auth import Caller
@@ -24,6 +26,7 @@ class Desk:
     known: Known
     board: Board
     crowd: Crowd
+    book: PriceBook
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""
@@ -39,5 +42,7 @@ DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
 
 
 def open_desk(purse: Purse, settings: Settings) -> Desk:
+    """Raises `Misconfigured` if the operator's prices cannot be used."""
     known = Known(purse)
-    return Desk(purse, settings, known, Board(purse, known), Crowd())
+    book = load_book(settings.prices, book=None if settings.price_book is None else read_book(settings.price_book))
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book)

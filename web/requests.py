@@ -13,9 +13,13 @@ from msgspec import Meta
 
 from engine.core import limits
 from engine.core.plan import LapsePolicy
+from engine.prices.cost import OUTPUT_TOKENS_MAX
+from engine.prices.ids import MODEL_CHARS_MAX
 
 WAIT_S_DEFAULT = 5.0
 WAIT_S_MAX = 30.0
+CONTENT_ITEMS_MAX = 10_000
+CHOICES_MAX = 128
 
 # `Any`: the JSON number or string is read exactly by `engine.core.amounts.parse`, which knows the unit
 Amount: TypeAlias = Annotated[
@@ -156,6 +160,19 @@ class PlanBody(IdentifiedBody, kw_only=True):
 
     plan: Annotated[dict[str, Any], Meta(description="The plan as in `purse.toml`, as JSON; `GET /v1/plan` shows one.")]
     replaces: Annotated[str, Meta(max_length=64)]
+
+
+class EstimateBody(Request, kw_only=True):
+    """A call as its provider takes it: `messages` or `input`, with the system prompt and tools that go with them."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=MODEL_CHARS_MAX)]
+    messages: Annotated[list[Any], Meta(max_length=CONTENT_ITEMS_MAX)] | None = None
+    input: Annotated[Any, Meta(description="A text, several, tokens, or messages and items.")] = None
+    system: Annotated[Any, Meta(description="A text, or parts.")] = None
+    tools: Annotated[list[Any], Meta(max_length=CONTENT_ITEMS_MAX)] | None = None
+    max_tokens: Annotated[int, Meta(ge=0, le=OUTPUT_TOKENS_MAX)] | None = None
+    n: Annotated[int, Meta(ge=1, le=CHOICES_MAX)] = 1
+    provider: Annotated[str, Meta(max_length=limits.NAME_CHARS_MAX)] = ""
 
 
 # --- batches: the same bodies, each saying what it is ---------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""What one web process is told from outside: a few environment variables and the admin key, nothing else.
+"""What one web process is told from outside: a few environment variables, the local tables of `purse.toml`
+and the keys that both name, nothing else.
 
 Nothing here is on the stream, so nothing here may change what is decided.
 """
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.errors import Misconfigured
-from engine.plan_file import WebTable, read
+from engine.plan_file import Local, read
+from web.proxy.upstreams import Upstream, read_upstreams
 
 REFUSAL_STATUSES = (402, 403, 429)
 ADMIN_KEY_FILE = "admin.key"
@@ -19,7 +21,11 @@ NATS_URL = "nats://127.0.0.1:4222"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`open`: holds are taken without a key. `refusal_status`: what a caller gets when a budget is used up."""
+    """`open`: holds are taken without a key. `refusal_status`: what a caller gets when a budget is used up.
+
+    `upstreams`: where guarded calls go, by name. `prices`: what the operator's file says beside the price book.
+    `price_book`: a file with another book than the one that ships, made by `purse prices import`.
+    """
 
     nats_url: str = field(default=NATS_URL, repr=False)  # has credentials in it
     wallet: str = "main"
@@ -29,6 +35,9 @@ class Settings:
     open: bool = False
     refusal_status: int = 402
     admin_key: str = field(default="", repr=False)
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    prices: Mapping[str, object] = field(default_factory=dict)
+    price_book: Path | None = None
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -38,7 +47,8 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     """
     said = {name: value for name, value in environment.items() if name.startswith("PURSE_") and value}
     data = Path(said["PURSE_DATA"]) if "PURSE_DATA" in said else None
-    plain = read(Path(said["PURSE_CONFIG"])).local.web if "PURSE_CONFIG" in said else WebTable()
+    local = read(Path(said["PURSE_CONFIG"])).local if "PURSE_CONFIG" in said else Local()
+    plain = local.web
     return Settings(
         nats_url=said.get("PURSE_NATS_URL", NATS_URL),
         wallet=said.get("PURSE_WALLET", "main"),
@@ -48,6 +58,9 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         open=said.get("PURSE_OPEN") == "1",
         refusal_status=_number(said, "PURSE_REFUSAL_STATUS", default=plain.refusal_status, allowed=REFUSAL_STATUSES),
         admin_key=read_admin_key(data),
+        upstreams=read_upstreams(local.upstreams, environment),
+        prices=local.prices,
+        price_book=Path(said["PURSE_PRICE_BOOK"]) if "PURSE_PRICE_BOOK" in said else None,
     )
 
 

@@ -11,7 +11,8 @@ from commonpurse.commands import DEFAULT_DATA
 from commonpurse.up import UpOptions
 from commonpurse.up import up as run_wallet
 from engine.errors import Misconfigured
-from engine.plan_file import WebTable, read
+from engine.plan_file import Local, read
+from engine.prices.own import read_own
 
 
 @click.command()
@@ -45,13 +46,14 @@ def up(
     Everything is kept in the data folder; the next start goes on with the same day.
     """
     try:
-        web = read(config).local.web if config is not None else WebTable()
+        local = read(config).local if config is not None else Local()
+        read_own(local.prices)  # said here, and not by a web process that does not start
     except Misconfigured as error:
         raise click.ClickException(str(error)) from error
     options = UpOptions(
         data=data,
-        host=web.host if host is None else host,
-        port=web.port if port is None else port,
+        host=local.web.host if host is None else host,
+        port=local.web.port if port is None else port,
         config=config,
         nats=nats,
         open=open_,

@@ -31,6 +31,7 @@ from engine.core.messages import Settle
 from engine.core.plan import Budget, Plan
 from engine.embedded import EmbeddedServer
 from engine.journal import Journal
+from engine.prices.shelf import kept
 
 KEY = "purse_integration"
 PLAN = Plan({"jev": Budget("usd", DOLLAR, per="year", where={"provider": "jev"}, source="acme")})
@@ -256,6 +257,42 @@ async def test_on_sigterm_it_finishes_what_runs_ends_the_streams_and_exits_0(
         assert await api.web.wait() == 0
         with pytest.raises(aiohttp.ClientConnectorError):
             await api.get("/livez")
+
+
+PRICES = """
+[prices."my-model"]
+provider = "jev"
+input_usd_per_mtok = "0"
+output_usd_per_mtok = "250"
+"""
+
+
+async def test_an_estimate_says_what_is_then_held_and_its_book_is_kept(
+    nats_server: EmbeddedServer, wallet_name: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "purse.toml"
+    config.write_text(PRICES)
+    async with api_on(nats_server, wallet_name, tmp_path, PURSE_CONFIG=str(config)) as api:
+        body = {"model": "my-model", "provider": "jev", "messages": [{"role": "user", "content": "hello"}]}
+        status, found = await api.post("/v1/estimate", {**body, "max_tokens": 1000})
+        assert (status, found["amounts"], found["fits"]) == (200, {"usd": "0.25"}, True)
+        assert (found["used_pct_after"], found["affordable_max_tokens"]) == ({"jev": 25.0}, 4000)
+        assert (await api.hold("a", found["amounts"]["usd"]))[0] == 201
+        _, after = await api.post("/v1/estimate", {**body, "max_tokens": 3001})
+        assert (after["fits"], after["used_pct_after"], after["affordable_max_tokens"]) == (False, {"jev": 100.0}, 3000)
+        kept_book = kept(tmp_path, found["price_book"])
+    assert kept_book is not None
+    assert kept_book.find("jev", "my-model") is not None
+
+
+async def test_a_slip_in_the_prices_is_named_and_ends_with_2(api: Api, tmp_path: Path) -> None:
+    config = tmp_path / "purse.toml"
+    config.write_text(PRICES.replace("output_usd", "ouput_usd"))
+    environment = {"PURSE_NATS_URL": api.nats, "PURSE_WALLET": api.wallet, "PURSE_CONFIG": str(config)}
+    async with process_of(["-m", "web"], **environment) as web:
+        assert await web.wait() == 2
+        (said,) = web.events("misconfigured")
+    assert 'prices."my-model".ouput_usd_per_mtok: unknown; did you mean "output_usd_per_mtok"?' in said["why"]
 
 
 async def test_a_taken_port_is_named_with_the_way_out(api: Api, tmp_path: Path) -> None:

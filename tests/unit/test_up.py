@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonpurse.up import admin_key, free_port
+from commonpurse.up import admin_key, check_local, free_port
 from engine.errors import Misconfigured
 
 
@@ -50,3 +50,22 @@ def test_an_empty_key_file_is_no_key(tmp_path: Path) -> None:
     file = tmp_path / "admin.key"
     file.touch()
     assert admin_key(file).startswith("purse_")
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [
+        ('[upstreams.openai]\nbase_url = "https://api.example.org/v1"\nkey_env = "NO_SUCH_KEY"\n', "NO_SUCH_KEY"),
+        ('[prices."my-model"]\ninput_usd_per_token = "1"\n', "input_usd_per_token: unknown"),
+    ],
+    ids=["upstream", "price"],
+)
+def test_e16_what_the_web_would_refuse_is_refused_before_anything_starts(
+    tmp_path: Path, table: str, place: str
+) -> None:
+    config = tmp_path / "purse.toml"
+    config.write_text(table)
+    with pytest.raises(Misconfigured, match=place):
+        check_local(config, {})
+    config.write_text(table.replace("NO_SUCH_KEY", "HOME").replace("input_usd_per_token", "usd_per_call"))
+    check_local(config, {"HOME": "sk-x"})

@@ -18,11 +18,13 @@ WORDS = [
     "id", "amounts", "options", "least", "grade", "name", "labels", "ttl_s", "on_lapse", "wait_s", "final",
     "estimated", "held_at", "n", "budget", "figure", "period", "as_of", "source", "each", "amount", "reason",
     "hold", "scope", "until", "label", "value", "plan", "replaces", "asks", "ask", "usd", "tokens", "provider",
-    "user", "budgets", "unit", "limit",
+    "user", "budgets", "unit", "limit", "model", "messages", "input", "system", "tools", "max_tokens", "content",
+    "type", "text", "source", "image", "gpt-4o",
 ]  # fmt: skip
 VALUES = [
     "", "0", "1", "-1", "0.5", "1e9", "jev", "neurons", "user-daily", "all", "user=a", "hold", "settle", "adjust",
     "charge", "2026-11-30", "2026-11-30T14:05:00Z", "cloudflare", "\x00", "\ud800", "\u00e9", "x" * 300, "UTC",
+    "gpt-4o", "image", "document", "tool_result",
 ]  # fmt: skip
 
 leaves = st.one_of(
@@ -79,3 +81,18 @@ HOLDS = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_anything_that_looks_like_a_hold_is_answered_clearly(desk: Desk, body: Any) -> None:
     await expect_clear(desk, "/v1/holds", json.dumps(body).encode())
+
+
+ESTIMATES = st.fixed_dictionaries(
+    {"model": st.sampled_from(["gpt-4o", "claude-3-haiku", "@cf/meta/llama-3-8b-instruct", "text-embedding-3-small"])},
+    optional={
+        "messages": st.lists(values, max_size=3), "input": values, "system": values, "tools": st.lists(values),
+        "max_tokens": leaves, "n": leaves, "provider": st.sampled_from(["", "openai", "x"]),
+    },
+)  # fmt: skip
+
+
+@given(body=ESTIMATES)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+async def test_anything_that_looks_like_an_estimate_is_answered_clearly(desk: Desk, body: Any) -> None:
+    await expect_clear(desk, "/v1/estimate", json.dumps(body).encode())

@@ -195,7 +195,7 @@ async def test_one_day_is_found_by_its_name(desk: Desk) -> None:
 
 # --- who may do what --------------------------------------------------------------------------------------------------
 
-OPEN_TO_ALL = {"/v1/status", "/v1/status/stream", "/livez", "/readyz"}
+OPEN_TO_ALL = {"/v1/status", "/v1/status/stream", "/v1/estimate", "/livez", "/readyz"}
 SPENDING = {route.path for route in spending.ROUTES}
 
 

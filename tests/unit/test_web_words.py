@@ -128,6 +128,14 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
     assert "u:p" not in repr(settings)
 
 
+def test_prices_come_from_the_config_and_another_book_from_the_environment(tmp_path: Path) -> None:
+    config = tmp_path / "purse.toml"
+    config.write_text('[prices."mine"]\nusd_per_call = "0.10"\n')
+    settings = from_environment({"PURSE_CONFIG": str(config), "PURSE_PRICE_BOOK": "book.json.gz"})
+    assert settings.prices == {"mine": {"usd_per_call": "0.10"}}
+    assert settings.price_book == Path("book.json.gz")
+
+
 @pytest.mark.parametrize("written", ["", " \n"])
 def test_an_empty_key_file_is_no_key(tmp_path: Path, written: str) -> None:
     (tmp_path / "admin.key").write_text(written)
