@@ -106,6 +106,7 @@ class Local(msgspec.Struct, frozen=True):
     web: WebTable = WebTable()
     upstreams: dict[str, object] = {}
     prices: dict[str, object] = {}
+    ask: dict[str, object] = {}
     alerts: dict[str, object] = {}
     observers: dict[str, object] = {}
 

@@ -11,10 +11,11 @@ from aiohttp.typedefs import Handler
 
 from engine.errors import PurseError
 from web import estimate, health, operating, spending, watching
+from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
 from web.openapi import openapi_route
-from web.page import NOW, STATUS, add_page
+from web.page import ASK, NOW, STATUS, add_page
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
 from web.proxy.routes import add_proxies
 from web.purse import Purse
@@ -34,9 +35,11 @@ def make_app(purse: Purse, settings: Settings) -> web.Application:
     app[DESK] = desk
     app[STATUS] = lambda: desk.board.latest
     app[NOW] = purse.now
+    app[ASK] = lambda: offered(settings.ask, desk.board.latest)
     for route in (*_TABLES, openapi_route(_TABLES)):
         register(app, route)
     add_page(app)
+    add_ask_box(app)
     add_proxies(app, settings)
     app.on_response_prepare.append(_name_request)
     app.on_shutdown.append(_end_streams)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from engine.core.messages import AnyAsk
+from engine.core.visits import VisitKind, Visits
 from engine.prices import PriceBook, load_book
 from engine.prices.book import read_book
+from web import builtin
 from web.answers import Answer, Writer
 from web.asks import Reader
 from web.auth import Caller
@@ -17,6 +19,7 @@ from web.known import Known, Terms
 from web.purse import Answered, Purse
 from web.settings import Settings
 from web.status import Board
+from web.visitors import Visitors
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Desk:
     board: Board
     crowd: Crowd
     book: PriceBook
+    visitors: Visitors
+    visits: Visits
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""
@@ -37,6 +42,10 @@ class Desk:
         self.board.answered(answered.seq)
         return Writer(self.known.terms, self.settings.refusal_status).answer(ask, answered)
 
+    def slow_down_s(self, request: web.Request, kind: VisitKind) -> int:
+        """Count a visit of whoever is behind this request. 0 to go on, else the seconds until they may come again."""
+        return self.visits.count(self.visitors.of(request), kind, self.purse.now()).wait_s
+
 
 DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
 
@@ -44,5 +53,8 @@ DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
 def open_desk(purse: Purse, settings: Settings) -> Desk:
     """Raises `Misconfigured` if the operator's prices cannot be used."""
     known = Known(purse)
-    book = load_book(settings.prices, book=None if settings.price_book is None else read_book(settings.price_book))
-    return Desk(purse, settings, known, Board(purse, known), Crowd(), book)
+    stands_in = not settings.upstreams or (settings.ask is not None and settings.ask.upstream == builtin.MODEL)
+    prices = {builtin.MODEL: builtin.PRICE, **settings.prices} if stands_in else settings.prices
+    book = load_book(prices, book=None if settings.price_book is None else read_book(settings.price_book))
+    visitors = Visitors(settings.trusted_proxies)
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, visitors, Visits())

@@ -21,13 +21,14 @@ from web.auth import ANYBODY, Caller
 from web.bodies import read_body, shown
 from web.desk import Desk
 from web.known import Terms
-from web.problems import Problem
+from web.problems import NO_RETRY, Problem
 from web.proxy.dialect import Call, Way
 from web.proxy.intake import Intake
 from web.proxy.options import Priced
 from web.proxy.upstreams import MAX_TOKENS_DEFAULT, Upstream
 from web.requests import EstimateBody
 from web.routes import Route
+from web.words import WORDS
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Estimate:
     def used_pct_after(self) -> dict[str, float]:
         """Share of each budget that would be used, this call held."""
         return {budget.name: percent(budget.used + self.amounts[budget.unit], budget.limit) for budget in self.budgets}
+
+    @property
+    def cost_pct(self) -> dict[str, float]:
+        """Share of each budget's limit that it could take."""
+        return {budget.name: percent(self.amounts[budget.unit], budget.limit) for budget in self.budgets}
 
     @property
     def affordable_max_tokens(self) -> int | None:
@@ -125,6 +131,9 @@ def _not_priced(model: str) -> Problem:
 
 
 async def _estimate(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
+    if caller == ANYBODY and (seconds := desk.slow_down_s(request, "estimate")):
+        detail = WORDS.slow_down.format(seconds=seconds)
+        raise Problem(429, "slow-down", detail, title="Slow down", more={"seconds": seconds}, headers=NO_RETRY)
     body = await read_body(request, EstimateBody)
     terms = await desk.known.ready()
     status = await desk.board.now()
@@ -135,7 +144,7 @@ async def _estimate(request: web.Request, desk: Desk, caller: Caller) -> web.Res
 
 def document(found: Estimate, terms: Terms, *, digest: str, amounts: bool) -> Body:
     """The answer. A stranger gets no `amounts`: whether it fits, and shares."""
-    answer: Body = {"fits": found.fits, "used_pct_after": found.used_pct_after}
+    answer: Body = {"fits": found.fits, "cost_pct": found.cost_pct, "used_pct_after": found.used_pct_after}
     if not amounts:
         return answer
     priced = found.priced
@@ -160,6 +169,7 @@ ROUTES = (
             200: "The bound.",
             400: "What was sent cannot be understood (`field`), or the model has no price (`outcome`: "
             "`model_not_priced`).",
+            429: "Slow down: without a key, 60 estimates a minute. `seconds` says how long to wait.",
             503: "There are no figures yet.",
         },
     ),

@@ -21,6 +21,7 @@ from aiohttp import web
 
 from engine.core.documents import BudgetStatus, Status
 from web import statement
+from web.ask_settings import QUESTION_CHARS_MAX, AskSettings
 from web.statement import Shares, tenths
 from web.status import document
 from web.words import WORDS
@@ -30,6 +31,9 @@ STATUS: Final[web.AppKey[Callable[[], Status | None]]] = web.AppKey("status")
 
 NOW: Final[web.AppKey[Callable[[], int]]] = web.AppKey("now")
 """Nanoseconds since 1970, for countdowns and ages on the page. An app may set its own; `time.time_ns` otherwise."""
+
+ASK: Final[web.AppKey[Callable[[], AskSettings | None]]] = web.AppKey("ask")
+"""What the page's ask box asks, or None where there is none. An app without it has no box."""
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -58,7 +62,8 @@ def add_page(app: web.Application) -> None:
 async def _page(request: web.Request) -> web.Response:
     status = request.app[STATUS]()
     now = request.app.get(NOW, time.time_ns)()
-    html = render(status, now=now, origin=f"{request.scheme}://{request.host}")
+    ask = request.app[ASK]() if ASK in request.app else None
+    html = render(status, now=now, origin=f"{request.scheme}://{request.host}", ask=ask)
     return web.Response(text=html, content_type="text/html", headers={"Cache-Control": "no-store"})
 
 
@@ -138,7 +143,7 @@ def _hidden(hide: bool) -> _Html:
     return _Html(" hidden" if hide else "")
 
 
-def render(status: Status | None, *, now: int, origin: str) -> str:
+def render(status: Status | None, *, now: int, origin: str, ask: AskSettings | None = None) -> str:
     """The whole page as of `now` (nanoseconds since 1970). `origin`: this server's address as the visitor wrote it."""
     unit = status.budgets[0].unit if status and status.budgets else "usd"
     return _fill(
@@ -148,6 +153,8 @@ def render(status: Status | None, *, now: int, origin: str) -> str:
         mark=asset_url("mark.svg"),
         style=asset_url("page.css"),
         script=asset_url("page.js"),
+        ask=_ask_box(ask),
+        ask_script=_ask_script(ask),
         words=msgspec.json.encode(WORDS).decode(),
         now=now // 1_000_000,
         window=_window(status, now=now),
@@ -160,6 +167,29 @@ def render(status: Status | None, *, now: int, origin: str) -> str:
         curl_settle=_curl(f"{origin}/v1/holds/call-1/settle", {"amounts": {unit: "0.07"}}),
         openapi=WORDS.openapi,
     )
+
+
+def _ask_box(ask: AskSettings | None) -> _Html:
+    if ask is None:
+        return _Html("")
+    return _fill(
+        "ask.html",
+        model=ask.model,
+        provider=ask.provider,
+        max_tokens=ask.max_tokens,
+        chars_max=QUESTION_CHARS_MAX,
+        title=WORDS.ask_title,
+        question=WORDS.ask_question,
+        placeholder=WORDS.ask_placeholder,
+        send=WORDS.ask_send,
+        needs_script=WORDS.ask_needs_script,
+    )
+
+
+def _ask_script(ask: AskSettings | None) -> _Html:
+    if ask is None:
+        return _Html("")
+    return _Html(f'<script type="module" blocking="render" src="{asset_url("ask.js")}"></script>\n')
 
 
 def _curl(url: str, body: Mapping[str, object]) -> str:

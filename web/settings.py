@@ -12,6 +12,7 @@ from pathlib import Path
 
 from engine.errors import Misconfigured
 from engine.plan_file import Local, read
+from web.ask_settings import STAND_IN, AskSettings, read_ask
 from web.proxy.upstreams import Upstream, read_upstreams
 
 REFUSAL_STATUSES = (402, 403, 429)
@@ -25,6 +26,7 @@ class Settings:
 
     `upstreams`: where guarded calls go, by name. `prices`: what the operator's file says beside the price book.
     `price_book`: a file with another book than the one that ships, made by `purse prices import`.
+    `ask`: what the page's ask box asks, None where there is none. `trusted_proxies`: see `web.visitors`.
     """
 
     nats_url: str = field(default=NATS_URL, repr=False)  # has credentials in it
@@ -38,6 +40,8 @@ class Settings:
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     prices: Mapping[str, object] = field(default_factory=dict)
     price_book: Path | None = None
+    ask: AskSettings | None = None
+    trusted_proxies: tuple[str, ...] = ()
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -61,6 +65,8 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         upstreams=read_upstreams(local.upstreams, environment),
         prices=local.prices,
         price_book=Path(said["PURSE_PRICE_BOOK"]) if "PURSE_PRICE_BOOK" in said else None,
+        ask=read_ask(local.ask) if local.ask else None if "PURSE_CONFIG" in said else STAND_IN,
+        trusted_proxies=tuple(plain.trusted_proxies),
     )
 
 

@@ -11,6 +11,10 @@ _PER = {
     "minute": "each minute", "hour": "hourly", "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
     "total": "in all",
 }  # fmt: skip
+_TIERS = {
+    "1": "The budget is getting short: answers are shorter now.",
+    "2": "The budget is nearly used up: a cheaper model answers, and shorter.",
+}  # what a tier's grade means, where options are made as `web.proxy.options` makes them
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -28,6 +32,23 @@ class Words(msgspec.Struct, frozen=True):
     reload: str = "Reload the page for newer figures."
     no_figures: str = "No figures yet. The wallet is starting, or has no plan; this page fills in by itself."
     no_budgets: str = "This wallet has no shared budget."
+
+    # the ask box
+    ask_title: str = "Ask"
+    ask_question: str = "Your question"
+    ask_placeholder: str = "Whatever you like"
+    ask_send: str = "Ask"
+    ask_stop: str = "Stop"
+    ask_costs: str = "Could use up to {share} % of the shared budget."
+    ask_costs_little: str = "Could use less than 0.1 % of the shared budget."
+    ask_does_not_fit: str = "What is left does not cover this question now. A shorter one may fit."
+    ask_again: str = "Your question stays here. You can ask again in {left}."
+    ask_stopped: str = "Stopped. Only what was said is paid for."
+    ask_broken: str = "The answer broke off. Only what was said is paid for; your question is still here."
+    ask_cut: str = "The answer was cut at its cap."
+    ask_tiers: dict[str, str] = msgspec.field(default_factory=lambda: dict(_TIERS))
+    ask_needs_script: str = "Asking needs JavaScript; the figures do not."
+    slow_down: str = "Slow down. You can ask again in {seconds} s."
 
     # the headline of a budget
     used: str = "{used} % used."
@@ -87,6 +108,7 @@ class Words(msgspec.Struct, frozen=True):
     dated: str = "{day} {month} {year}, {clock}"
     days_left: str = "{d} days {h} h"
     hours_left: str = "{h} h {m} min"
+    seconds_left: str = "{s} s"
     minutes_left: str = "{m} min"
     moment_left: str = "less than a minute"
 

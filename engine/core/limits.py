@@ -34,3 +34,7 @@ HOLD_LIFE_S_MAX = 48 * 3600  # by renewals
 REMEMBER_S_DEFAULT = 48 * 3600
 REMEMBER_S_MAX = 31 * 24 * 3600
 BY_AHEAD_S_MAX = 3600  # how long a caller may say it will wait: refusals are remembered that long
+
+VISITS_ASK_PER_MINUTE = 10  # full questions of one visitor
+VISITS_ESTIMATE_PER_MINUTE = 60  # estimates while one visitor types
+VISITORS_MAX = 100_000  # of one minute, by kind: about 20 MB

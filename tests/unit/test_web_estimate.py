@@ -12,6 +12,7 @@ from desk_client import DOLLAR, NEURON, Desk, Heard, open_desk
 
 from engine.core.plan import Budget, Plan
 from engine.prices import load_book, worst
+from web import builtin
 from web.proxy.intake import Intake
 
 MESSAGES = [{"role": "user", "content": "How large is the moon?"}]
@@ -53,7 +54,7 @@ async def test_it_is_the_most_that_a_guarded_call_would_hold(desk: Desk) -> None
     assert found["input_tokens_max"] == intake.most_tokens()
     assert nanos(found["amounts"]["usd"]) == worst(price, input_tokens=intake.most_tokens(), output_tokens=1000)["usd"]
     assert (found["provider"], found["model"], found["max_tokens"]) == ("openai", "gpt-4o", 1000)
-    assert found["price_book"] == load_book().digest
+    assert found["price_book"] == load_book({builtin.MODEL: builtin.PRICE}).digest
 
 
 async def test_nothing_is_held_and_nothing_is_asked_of_the_wallet(desk: Desk) -> None:
@@ -142,7 +143,8 @@ async def test_what_an_estimate_says_fits_is_held(desk: Desk) -> None:
 
 async def test_a_stranger_hears_shares_and_whether_it_fits_and_no_amount(desk: Desk) -> None:
     found = await estimate(desk, key=None, max_tokens=20_000)
-    assert found.body == {"fits": True, "used_pct_after": {"money": 20.0, "openai": 40.0}}
+    shares = {"money": 20.0, "openai": 40.0}
+    assert found.body == {"fits": True, "cost_pct": shares, "used_pct_after": shares}
 
 
 # --- prices that are not there, and an operator's own -----------------------------------------------------------------
@@ -166,7 +168,7 @@ async def test_an_operators_own_price_goes_before_the_books() -> None:
     async with open_desk(PLAN, prices=own) as desk:
         found = await estimate(desk, max_tokens=10)
         assert found["amounts"] == {"usd": "0.01"}
-        assert found["price_book"] == load_book(own).digest != load_book().digest
+        assert found["price_book"] == load_book({builtin.MODEL: builtin.PRICE, **own}).digest != load_book().digest
 
 
 async def test_with_a_ceiling_a_model_that_nobody_knows_has_that_price() -> None:

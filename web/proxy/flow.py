@@ -101,13 +101,18 @@ def caller(request: web.Request, desk: Desk) -> Caller:
 
 
 async def _call(request: web.Request, dialect: Dialect) -> web.StreamResponse:
-    desk, guard = request.app[DESK], request.app[GUARD]
-    caller(request, desk)
-    upstream = guard.upstream(dialect.provider.name)
+    caller(request, request.app[DESK])
+    upstream = request.app[GUARD].upstream(dialect.provider.name)
     incoming = Incoming(
         body=await read_body(request), match=dict(request.match_info), query=dict(request.query),
         headers=lowered(request.headers),
     )  # fmt: skip
+    return await spend(request, dialect, upstream, incoming)
+
+
+async def spend(request: web.Request, dialect: Dialect, upstream: Upstream, incoming: Incoming) -> web.StreamResponse:
+    """Hold the most that this call could cost, make it, settle it. Whoever calls knows who asks. Raises `Declined`."""
+    desk, guard = request.app[DESK], request.app[GUARD]
     call = dialect.read(incoming)
     if not call.capped and not call.stream:
         raise unbounded(

@@ -1,0 +1,77 @@
+"""Who a visitor without a key is, for counting visits and for nothing else: a keyed hash of the address.
+
+The address is looked at and let go. The hash's key lives and dies with this process, so a hash tells nobody anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TypeAlias
+
+from aiohttp import web
+
+HOPS_MAX = 20
+IPV6_BITS = 64  # what one household has
+_FORWARDED_FOR = re.compile(r'for=(?:"([^"]*)"|([^;,\s]*))', re.IGNORECASE)
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+
+class Visitors:
+    """`trusted_proxies`: networks whose word on who came through them is believed."""
+
+    def __init__(self, trusted_proxies: Sequence[str] = ()) -> None:
+        self._trusted: list[IPv4Network | IPv6Network] = [ip_network(one, strict=False) for one in trusted_proxies]
+        self._key = os.urandom(32)
+
+    def of(self, request: web.Request) -> bytes:
+        """The visitor behind this request. Whoever cannot be told apart is one visitor."""
+        address = self._address(request)
+        if isinstance(address, IPv6Address):
+            packed = address.packed[: IPV6_BITS // 8]
+        else:
+            packed = address.packed if address is not None else b""
+        return blake2b(packed, key=self._key, digest_size=16).digest()
+
+    def _address(self, request: web.Request) -> Address | None:
+        """From the peer outwards: the first that is no proxy of ours, or the last that can be read."""
+        address = _address_of(request.remote or "")
+        for said in _outwards(request):
+            if address is None or not self._trusts(address):
+                break
+            farther = _address_of(said)
+            if farther is None:
+                break
+            address = farther
+        return address
+
+    def _trusts(self, address: Address) -> bool:
+        return any(address.version == network.version and address in network for network in self._trusted)
+
+
+def _outwards(request: web.Request) -> Iterator[str]:
+    """What proxies have written down, newest first. `Forwarded` is read where there is no `X-Forwarded-For`."""
+    lines = request.headers.getall("X-Forwarded-For", [])
+    if lines:
+        hops = [hop.strip() for line in lines for hop in line.split(",")]
+    else:
+        found = _FORWARDED_FOR.findall(",".join(request.headers.getall("Forwarded", [])))
+        hops = [quoted or plain for quoted, plain in found]
+    return iter(hops[: -HOPS_MAX - 1 : -1])
+
+
+def _address_of(text: str) -> Address | None:
+    """An address with or without brackets and port; an IPv4 one that is written as IPv6 is itself."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
