@@ -4,13 +4,14 @@ BIN := .venv/bin
 PORT ?= 8080
 DATA ?= data
 
-.PHONY: setup run demo test check soak chaos bench clean
+.PHONY: setup run demo sdks test check soak chaos bench clean
 setup: .venv/dev
 run: .venv/run
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
 demo: .venv/run
 	@$(BIN)/purse demo
-test: .venv/dev
+sdks: .venv/sdks/.done
+test: .venv/dev .venv/sdks/.done
 	$(BIN)/pytest -n auto --dist loadfile
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -25,7 +26,7 @@ chaos: .venv/dev
 bench: .venv/dev
 	$(BIN)/python -m bench
 clean:
-	rm -rf .venv dist
+	rm -rf .venv dist tests/sdk/node_modules
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Common Purse needs Python 3.11 or newer; found: $$(python3 --version 2>&1 || echo no python3). Or set PYTHON=/path/to/python3."; exit 1; }
@@ -36,3 +37,5 @@ clean:
 .venv/dev: .venv/run
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+.venv/sdks/.done: $(wildcard tests/sdk/*.txt) tests/sdk/package-lock.json | .venv/dev
+	@$(BIN)/python tests/sdk/fetch.py $(@D)

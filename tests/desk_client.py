@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import ClientResponse
+from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 from fake_purse import FakePurse
 
@@ -49,8 +49,10 @@ class Heard:
 class Desk:
     """The application, spoken to with the admin key unless told otherwise."""
 
-    def __init__(self, client: TestClient[Any, Any], purse: FakePurse, board: Board) -> None:
+    def __init__(self, client: TestClient[Any, Any], purse: FakePurse, board: Board, came: list[str]) -> None:
         self.client, self.purse, self.board = client, purse, board
+        self.came = came
+        """Method and path of every request that has come in."""
 
     async def post(self, path: str, body: object = None, *, key: str | None = KEY, **more: Any) -> Heard:
         return await self.send("POST", path, key=key, json=body, **more)
@@ -82,13 +84,25 @@ async def open_desk(plan: Plan | None = PLAN, **settings: Any) -> AsyncIterator[
     """The application, served on a free port for as long as the block runs."""
     purse = FakePurse(plan)
     app = make_app(purse, Settings(**{"admin_key": KEY, **settings}))
+    came: list[str] = []
+    app.middlewares.insert(0, _noting(came))
     server = TestServer(app)
     await server.start_server(auto_decompress=False)  # as `python -m web` does
     async with TestClient(server) as client:
         board = app[DESK].board
         running = asyncio.create_task(board.run())
         try:
-            yield Desk(client, purse, board)
+            yield Desk(client, purse, board, came)
         finally:
             running.cancel()
             await asyncio.wait([running])
+
+
+def _noting(came: list[str]) -> Any:
+    @web.middleware
+    async def note(request: web.Request, handler: Any) -> web.StreamResponse:
+        came.append(f"{request.method} {request.path}")
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    return note

@@ -36,7 +36,7 @@ class ResponsesApi:
         if cap is not None and cap < 16:
             raise Refused(400, "invalid_request_error", "'max_output_tokens' must be >= 16.", param="max_output_tokens")
         self._id, self._fault = f"resp_{seen.number}", fault
-        self._cap = cap if cap is not None else 1 << 30
+        self._cap = cap if cap is not None and not fault.ignores_cap else 1 << 30
         self._tool = self._first_tool()
         tokens = (
             count_tokens(body.get("input")) + count_tokens(body.get("instructions")) + count_tokens(body.get("tools"))
@@ -159,6 +159,6 @@ class ResponsesApi:
         await self._event("response.output_item.done", item=self._item(status, text), **at)
         return text
 
-    async def _event(self, name: str, **fields: object) -> None:
+    async def _event(self, name: str, /, **fields: object) -> None:
         self._number += 1
         await self._out.event({"type": name, "sequence_number": self._number, **fields}, name=name)
