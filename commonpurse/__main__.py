@@ -29,7 +29,10 @@ COMMANDS = {
     "status": ("status", "What is used, held and left."),
     "plan": ("plan", "Show the budgets, or change them."),
     "prices": ("prices", "Show what models cost here; make a new price book."),
+    "export": ("export", "Write what was decided to Parquet, CSV or JSONL, or the raw record."),
     "doctor": ("doctor", "Check everything; say what to do where it is wrong."),
+    "audit": ("audit", "Replay a day, and prove every decision of it."),
+    "receipt": ("receipt", "Check a receipt against the record."),
     "drive": ("drive", "Send a real traffic trace through the wallet."),
 }
 """Every command: its module in `commands/`, and its line in `purse --help`."""

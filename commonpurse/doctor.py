@@ -6,10 +6,8 @@ time, which append one ask to the stream each, and putting back a store that was
 
 from __future__ import annotations
 
-import re
 import secrets
 import shutil
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,11 +18,11 @@ from typing import Literal
 import msgspec
 
 from commonpurse.aside import copies_of, store_of
+from commonpurse.record_server import server_of
 from commonpurse.survey import Survey, Untold, loss_of, survey, witnesses
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Clock, Done, Loss, Planned
 from engine.core.plan import Plan
 from engine.core.tell import tell
-from engine.embedded import embedded_nats
 from engine.errors import Misconfigured, NoAnswer, PurseError, StreamRefused, Untrusted
 from engine.journal import NO_STREAM, Journal
 from engine.plan_file import DEFAULT_PLAN
@@ -37,12 +35,10 @@ from engine.witness import FOLDER, ROLES
 CLOCK_OFF_S_MAX = 60
 FREE_BYTES_MIN = 256 * 1024 * 1024
 APPEND_WAIT_S = 30.0
-CONNECT_WAIT_S = 1.0
 ENGINE_WAIT_S = 1.0
 NS = 1_000_000_000
 
 State = Literal["ok", "problem", "untrusted"]
-_RUNNING = re.compile(r'listen: "([^"]+)".*?user: "([^"]+)", password: "([^"]+)"', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,36 +118,12 @@ async def examine(
 @asynccontextmanager
 async def _server(patient: Patient, report: Report) -> AsyncIterator[str]:
     """The server that runs, or one of our own on the data folder for as long as we look."""
-    if patient.nats is not None:
-        yield patient.nats
-        return
-    running = await _running(patient)
-    if running is not None:
-        report.add("server", f"`purse up` runs on {patient.data}.")
-        yield running
-        return
-    async with embedded_nats(patient.data, wallet=patient.wallet) as server:
-        report.add("server", "Nothing runs here now; a server was started to look, on this machine only.")
-        yield server.url
-
-
-async def _running(patient: Patient) -> str | None:
-    """The address of the server that runs on this folder, from the file it was started with; None if none answers."""
-    try:
-        found = _RUNNING.search((patient.data / "nats" / "nats.conf").read_text(encoding="utf-8"))
-    except OSError:
-        return None
-    if found is None:
-        return None
-    url = f"nats://{found[2]}:{found[3]}@{found[1]}"
-    host, _, port = found[1].rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=CONNECT_WAIT_S):
-            pass  # somebody listens; only the credentials tell whether it is ours
-        async with Journal.connect(url, wallet=patient.wallet):
-            return url
-    except (OSError, ValueError, NoAnswer, Misconfigured):
-        return None
+    async with server_of(patient.data, wallet=patient.wallet, nats=patient.nats) as found:
+        if found.kind == "running":
+            report.add("server", f"`purse up` runs on {patient.data}.")
+        elif found.kind == "started":
+            report.add("server", "Nothing runs here now; a server was started to look, on this machine only.")
+        yield found.url
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------

@@ -9,31 +9,26 @@
 
 It does not decide again, so it cannot say that another verdict would have been right, nor that callers reported what
 their provider billed. Whoever can write the whole stream anew can make another that passes; a receipt kept elsewhere
-(sequence and chain) shows that. The fold is the engine's; nothing here comes from the projector.
+(sequence and chain) shows that. The fold is the engine's own; the reading is `projector.replay`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
-from engine.clocks import Clocks
-from engine.core import chain
-from engine.core.messages import AnyAsk, AnyOutcome, Entry, Exhausted, Held
+from engine.core.messages import AnyOutcome, Exhausted, Held
 from engine.core.meter import Meter, MeterKey
 from engine.core.plan import Budget
-from engine.core.tell import fold, read
+from engine.core.tell import fold
 from engine.core.wallet import Wallet
-from engine.errors import NoAnswer, Untrusted
-from engine.follower import Follower
+from engine.errors import Untrusted
 from engine.journal import Journal, Stored
-from engine.recorded import Recorded
-
-SILENCE_S_MAX = 30.0  # nothing comes for so long: nobody will send the rest
+from engine.losses import KnownLosses
+from projector.reading import StreamSource
+from projector.replay import Answered, Replay
 
 
 class Metered(msgspec.Struct, gc=False):
@@ -88,33 +83,11 @@ async def prove(url: str, wallet: str = "main") -> Proof:
     Raises `Untrusted` where the record contradicts itself, `NoAnswer` or `StreamRefused` if it cannot be read.
     """
     async with Journal.connect(url, wallet=wallet, name="purse-proof") as journal:
-        await journal.check_stream()
-        record = Record(wallet)
-        await _read(journal, record, upto=await journal.last_seq())
+        source = StreamSource(journal)
+        record = Record(wallet, losses=source.losses)
+        if last := await source.last():
+            await source.read(record.take, after=0, upto=last)
         return record.proof()
-
-
-class _Whole(Exception):
-    """The last message has been read."""
-
-
-async def _read(journal: Journal, record: Record, *, upto: int) -> None:
-    if not upto:
-        return
-    clock = asyncio.get_running_loop().time
-
-    async def take(stored: Stored) -> None:
-        record.take(stored)
-        if stored.seq == upto:
-            raise _Whole
-        deadline.reschedule(clock() + SILENCE_S_MAX)
-
-    try:
-        async with asyncio.timeout(SILENCE_S_MAX) as deadline:
-            with suppress(_Whole):
-                await Follower(journal, after=0, on_message=take).run()
-    except TimeoutError as error:
-        raise NoAnswer(f"the stream was not heard to its end, sequence {upto:,}") from error
 
 
 class Record:
@@ -123,24 +96,16 @@ class Record:
     Every meter is looked at after every entry, so this is for wallets with few of them at a time.
     """
 
-    def __init__(self, wallet: str) -> None:
+    def __init__(self, wallet: str, *, losses: KnownLosses | None = None) -> None:
         self.wallet = Wallet(wallet)
-        self._chain = chain.GENESIS
-        self._untold: deque[Stored] = deque()
-        self._clocks = Clocks()
+        self._replay = Replay(losses=losses)
         self._meters: dict[MeterKey, Metered] = {}
         self._outcomes: Counter[str] = Counter()
-        self._messages = self._entries = self._asks = 0
 
     def take(self, stored: Stored) -> None:
         """The next message. Raises `Untrusted`."""
-        self._messages += 1
-        if stored.kind == "told":
-            self._told(Recorded.read(stored))
-        else:
-            if stored.kind == "admin" and (message := read(stored.data)) is not None:
-                self._clocks.hear(stored.seq, message.asks, upto=self.wallet.upto)
-            self._untold.append(stored)
+        for answered in self._replay.take(stored):
+            self._fold(answered)
 
     def proof(self) -> Proof:
         """All of it so far. Raises `Untrusted` if the state it makes cannot be."""
@@ -150,49 +115,27 @@ class Record:
             raise Untrusted(f"the record makes a wallet that cannot be: {error}") from error
         return Proof(
             wallet=self.wallet.name,
-            messages=self._messages,
-            entries=self._entries,
-            asks=self._asks,
-            untold=len(self._untold),
+            messages=self._replay.messages,
+            entries=self._replay.entries,
+            asks=self._replay.asks,
+            untold=self._replay.untold,
             outcomes=dict(self._outcomes),
             meters=list(self._meters.values()),
-            chain=self._chain.hex(),
+            chain=self._replay.chain.hex(),
         )
 
-    def _told(self, recorded: Recorded) -> None:
-        told = recorded.told
-        if not 1 <= told.n <= len(self._untold) or len(told.told) != told.n:
-            raise Untrusted(f"the told at sequence {recorded.seq:,} does not cover the asks before it")
-        covered = [self._untold.popleft() for _ in range(told.n)]
-        recorded.verify(self._chain, ((one.seq, one.ts, one.data) for one in covered))
-        self._chain = recorded.chain
-        for stored, entry in zip(covered, told.told, strict=True):
-            self._entry(stored, entry)
-
-    def _entry(self, stored: Stored, entry: Entry) -> None:
-        message = read(stored.data)
-        asks = message.asks if message is not None else None
-        skipped = self._clocks.skips(stored.seq, stored.ts)
-        at = self.wallet.at if skipped else self.wallet.moment(stored.ts)
-        if (entry.seq, entry.at) != (stored.seq, at):
-            raise Untrusted(f"the entry for message {stored.seq:,} names another message or moment")
-        if len(entry.out) != (1 if asks is None else len(asks)):
-            raise Untrusted(f"the entry for message {stored.seq:,} has not one outcome an ask")
-        self._fold(stored, asks, entry)
-        self._entries += 1
-        self._asks += len(asks or ())
-        self._count(entry.out)
-        for meter in self.wallet.metering.values():
-            self._look(meter)
-
-    def _fold(self, stored: Stored, asks: Sequence[AnyAsk] | None, entry: Entry) -> None:
+    def _fold(self, answered: Answered) -> None:
+        stored, entry = answered.stored, answered.entry
         try:
-            fold(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks, entry=entry)
+            fold(self.wallet, seq=stored.seq, ts=stored.ts, asks=answered.asks, entry=entry)
         except (AssertionError, LookupError) as error:  # its chain is right, yet it speaks of what never was
             raise Untrusted(f"what the entry for message {stored.seq:,} tells cannot have happened") from error
         for outcome in entry.out:
             if isinstance(outcome, Held):
                 self._look_within(outcome)
+        self._count(entry.out)
+        for meter in self.wallet.metering.values():
+            self._look(meter)
 
     def _count(self, out: Sequence[AnyOutcome]) -> None:
         self._outcomes.update(

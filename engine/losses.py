@@ -40,22 +40,15 @@ class Accepted(msgspec.Struct, frozen=True):
         return self.loss.from_seq <= found.first and found.last <= self.loss.to_seq
 
 
-class Losses:
-    """The losses on one stream, as far as they were met or looked for."""
+class KnownLosses:
+    """The losses that were met on one stream."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self) -> None:
         self._known: dict[str, Accepted] = {}
 
     @property
     def ids(self) -> Collection[str]:
         return self._known.keys()
-
-    async def any(self, *, of: int | None = None) -> bool:
-        """Whether an operator has ever put one on this stream; with `of`, one whose range this sequence lies in."""
-        if not self._known:
-            await self._look()
-        return any(of is None or known.loss.from_seq <= of <= known.loss.to_seq for known in self._known.values())
 
     def hear(self, seq: int, asks: Sequence[AnyAsk]) -> None:
         """Asks that were just read from the stream."""
@@ -63,23 +56,38 @@ class Losses:
             if isinstance(ask, Loss) and checks.loss(ask) is None:
                 self._known.setdefault(ask.id, Accepted(seq, ask))
 
-    async def accept(self, found: Contradiction, *, but: Collection[str] = ()) -> Accepted:
-        """The loss that covers it, other than those in `but`: whoever saw more knew them already.
-
-        Raises `Untrusted` where there is none, `NoAnswer` or `StreamRefused` where it could not be looked for.
-        """
-        if self._covering(found, but) is None:
-            await self._look()
-        accepted = self._covering(found, but)
-        if accepted is None:
-            raise Untrusted(f"{found.why}. {ADVICE}")
-        return accepted
-
-    def _covering(self, found: Contradiction, but: Collection[str]) -> Accepted | None:
+    def covering(self, found: Contradiction, *, but: Collection[str] = ()) -> Accepted | None:
+        """The loss that covers it, other than those in `but`: whoever saw more knew them already."""
         for id, accepted in self._known.items():
             if id not in but and accepted.covers(found):
                 return accepted
         return None
+
+
+class Losses(KnownLosses):
+    """The same, and where none is known that is needed the stream is looked through."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self._journal = journal
+
+    async def any(self, *, of: int | None = None) -> bool:
+        """Whether an operator has ever put one on this stream; with `of`, one whose range this sequence lies in."""
+        if not self._known:
+            await self._look()
+        return any(of is None or known.loss.from_seq <= of <= known.loss.to_seq for known in self._known.values())
+
+    async def accept(self, found: Contradiction, *, but: Collection[str] = ()) -> Accepted:
+        """The loss that covers it.
+
+        Raises `Untrusted` where there is none, `NoAnswer` or `StreamRefused` where it could not be looked for.
+        """
+        if self.covering(found, but=but) is None:
+            await self._look()
+        accepted = self.covering(found, but=but)
+        if accepted is None:
+            raise Untrusted(f"{found.why}. {ADVICE}")
+        return accepted
 
     async def _look(self) -> None:
         """Through the whole stream: only messages of operators are read, and there are few."""

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from records import recorded
 from wallets import Books, amounts, budget, moment
 
 from commonpurse.proof import Metered, Proof, Record
 from engine.core import chain
-from engine.core.messages import Clock, Entry, Hold, Option, Settle, Settled, Told
+from engine.core.messages import Clock, Entry, Hold, Option, Settle, Settled
 from engine.errors import Untrusted
 from engine.journal import Stored
 
@@ -23,20 +24,6 @@ def hold(id: str, said: str) -> Hold:
 
 def settle(hold: str, said: str) -> Settle:
     return Settle(hold, amounts(said))
-
-
-def recorded(books: Books, *, each: int = 2, entries: list[Entry] | None = None) -> list[Stored]:
-    """The stream as an engine would have left it: all asks, then tolds for `each` of them at a time."""
-    asks = [Stored(seq, ts, "admin" if b'"ask":"clock"' in raw else "ask", raw) for seq, ts, raw in books.stream]
-    told = books.entries if entries is None else entries
-    stream, previous = list(asks), chain.GENESIS
-    for start in range(0, len(asks), each):
-        covered = asks[start : start + each]
-        message = Told(engine="e", upto=covered[-1].seq, n=len(covered), told=told[start : start + each])
-        body = msgspec.json.encode(message).removesuffix(b"}")
-        previous = chain.link(previous, ((one.seq, one.ts, one.data) for one in covered), body)
-        stream.append(Stored(len(stream) + 1, covered[-1].ts, "told", chain.seal(body, previous)))
-    return stream
 
 
 def proved(stream: list[Stored]) -> Proof:

@@ -21,10 +21,11 @@ ROOT = Path(__file__).parents[2]
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), ROOT / "web" / "proxy" / "README.md"]
 TABLED = {
     "engine": ("", "core/", "prices/"),
-    "projector": ("", "observers/"),
+    "projector": ("", "observers/", "audit/"),
     "web": ("",),
     "web/proxy": ("",),
     "commonpurse": ("",),
+    "examples": ("",),
 }
 """Folders whose README names all that is in them, and the subfolders it names file by file."""
 

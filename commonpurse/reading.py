@@ -1,0 +1,111 @@
+"""What commands that read a record share: where it is, what somebody kept of it, and a bar while it is read."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import structlog
+
+from commonpurse.aside import store_of
+from commonpurse.commands import DEFAULT_DATA
+from commonpurse.record_server import server_of
+from commonpurse.survey import witnesses
+from engine.errors import Misconfigured
+from engine.journal import Journal
+from engine.receipts import Receipt
+from projector.audit.apart import Task
+from projector.raw_source import RawSource
+from projector.reading import Source, StreamSource
+
+Progress = Callable[[int, int], None]
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Whence:
+    """Where the record is: on the server of a data folder, on one at `nats`, or in a raw export `record`."""
+
+    data: Path
+    wallet: str = "main"
+    nats: str | None = None
+    record: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A record that can be read. `task`: how another process finds it. `now`: its server's clock, None for a file."""
+
+    source: Source
+    task: Task
+    now: int | None
+
+
+def record_options(command: Command) -> Command:
+    """The options of `Whence`."""
+    for option in (
+        click.option("--record", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE.jsonl",
+                     help="Read a raw export (`purse export --raw`) instead of the stream."),
+        click.option("--wallet", default="main", envvar="PURSE_WALLET", show_envvar=True, show_default=True,
+                     help="The wallet's name on the stream."),
+        click.option("--nats", metavar="URL", envvar="PURSE_NATS_URL", show_envvar=True,
+                     help="The nats-server or cluster, if it is not the one in the data folder."),
+        click.option("--data", type=click.Path(path_type=Path, file_okay=False), default=DEFAULT_DATA,
+                     envvar="PURSE_DATA", show_envvar=True, show_default=True,
+                     help="The folder everything is kept in."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@asynccontextmanager
+async def opened(whence: Whence) -> AsyncIterator[Opened]:
+    """Raises `Misconfigured` where there is no record, `NoAnswer` where no server answers."""
+    if whence.record is not None:
+        source = RawSource(whence.record)
+        yield Opened(source, Task(source.wallet, 0, record=str(whence.record)), None)
+        return
+    if whence.nats is None and not store_of(whence.data).is_dir():
+        raise Misconfigured(f"there is no store in {whence.data} yet: `purse up` makes it")
+    async with (
+        server_of(whence.data, wallet=whence.wallet, nats=whence.nats) as server,
+        Journal.connect(server.url, wallet=whence.wallet, name="purse-audit") as journal,
+    ):
+        yield Opened(StreamSource(journal), Task(whence.wallet, 0, url=server.url), await journal.now())
+
+
+def receipts_kept(whence: Whence) -> list[Receipt]:
+    """What the processes on this data folder have written down of the stream: a fork or a cut shows against it."""
+    if whence.record is not None or not whence.data.is_dir():
+        return []
+    return [Receipt(seen.told, seen.chain) for seen in witnesses(whence.data, whence.wallet) if seen.told]
+
+
+def log_errors_only() -> None:
+    """Standard output is for the answer alone."""
+    logging.getLogger("nats").setLevel(logging.CRITICAL)
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("error"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+@contextmanager
+def progress_shown(*, drawn: bool) -> Iterator[Progress | None]:
+    """A bar on standard error where a person watches."""
+    if not drawn:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("", total=None)
+        yield lambda seq, last: progress.update(bar, completed=seq, total=last, description=f"sequence {seq:,}")

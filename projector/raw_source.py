@@ -1,0 +1,97 @@
+"""A raw export (`raw_export`) read as a source: the record in a file, without any server. It judges nothing.
+
+A file that is no raw export, or is torn within a line, is `Misconfigured`: that is said of the file, not of a wallet.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from engine.core.tell import read
+from engine.errors import Misconfigured
+from engine.journal import Kind, Stored
+from engine.losses import KnownLosses
+from projector.raw_export import RawBounds, RawLine
+from projector.reading import Take
+
+
+class RawSource:
+    """The messages of one file, in the order they have there. Read once beforehand, for what stands where."""
+
+    def __init__(self, path: Path) -> None:
+        self.losses = KnownLosses()
+        self.path = path
+        self._last = 0
+        self._rises = True  # each sequence is higher than the one before, as in every file that nobody changed
+        self._seqs, self._places = array("Q"), array("Q")
+        self.wallet = self._bounds().wallet
+        for stored, place in self._placed():
+            self._rises = self._rises and stored.seq > self._last
+            self._last = max(self._last, stored.seq)
+            self._seqs.append(stored.seq)
+            self._places.append(place)
+            if stored.kind == "admin" and (message := read(stored.data)) is not None:
+                self.losses.hear(stored.seq, message.asks)
+
+    async def last(self) -> int:
+        return self._last
+
+    async def any_loss(self) -> bool:
+        return bool(self.losses.ids)
+
+    async def read(self, take: Take, *, after: int, upto: int | None) -> None:
+        """Ends with the file: nothing ever comes behind it."""
+        for stored in self._behind(after):
+            if stored.seq > after and (upto is None or stored.seq <= upto):
+                take(stored)
+
+    async def at(self, seq: int) -> Stored | None:
+        found = next((stored for stored in self._behind(seq - 1) if stored.seq >= seq), None)
+        return found if found is not None and found.seq == seq else None
+
+    async def next_of(self, kind: Kind, after: int) -> Stored | None:
+        return next((stored for stored in self._behind(after) if stored.seq > after and stored.kind == kind), None)
+
+    def _bounds(self) -> RawBounds:
+        with self.path.open("rb") as file:
+            try:
+                bounds = msgspec.json.decode(file.readline(), type=RawBounds)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise Misconfigured(f"{self.path} is no raw export: its first line cannot be read") from error
+        if (bounds.export, bounds.v) != ("raw", 1):
+            raise Misconfigured(f"{self.path}: expected a raw export of version 1")
+        return bounds
+
+    def _behind(self, after: int) -> Iterator[Stored]:
+        """From the first message behind `after` on; from the beginning where sequences do not rise."""
+        first = bisect_right(self._seqs, after) if self._rises else 0
+        if first < len(self._seqs):
+            for stored, _ in self._placed(self._places[first], number=first + 2):
+                yield stored
+
+    def _placed(self, place: int = 0, *, number: int = 1) -> Iterator[tuple[Stored, int]]:
+        """Messages from this place of the file on, each with its own place. `number`: of the line there."""
+        decoder = msgspec.json.Decoder(RawLine)
+        with self.path.open("rb") as file:
+            file.seek(place)
+            for line in file:
+                if number > 1:
+                    try:
+                        yield _stored(decoder.decode(line)), place
+                    except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error) as error:
+                        raise Misconfigured(f"{self.path}: line {number:,} is no message of a raw export") from error
+                number, place = number + 1, place + len(line)
+
+
+def _stored(line: RawLine) -> Stored:
+    if isinstance(line.data, str):
+        return Stored(line.seq, line.ts, line.kind, line.data.encode(), line.seen)
+    data = base64.b64decode(line.base64, validate=True) if isinstance(line.base64, str) else b""
+    return Stored(line.seq, line.ts, line.kind, data, line.seen)

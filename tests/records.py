@@ -1,0 +1,42 @@
+"""Records as an engine would have left them on a stream, made from `wallets.Books`."""
+
+from __future__ import annotations
+
+import msgspec
+from wallets import Books
+
+from engine.core import chain
+from engine.core.messages import ADMIN_ASKS, Entry, Told
+from engine.core.tell import read
+from engine.journal import Stored
+
+
+def recorded(books: Books, *, each: int = 2, entries: list[Entry] | None = None) -> list[Stored]:
+    """The stream as an engine would have left it: all asks, then tolds for `each` of them at a time."""
+    asks = [Stored(seq, ts, _kind(raw), raw) for seq, ts, raw in books.stream]
+    told = books.entries if entries is None else entries
+    stream, previous = list(asks), chain.GENESIS
+    for start in range(0, len(asks), each):
+        covered = asks[start : start + each]
+        message = Told(engine="e", upto=covered[-1].seq, n=len(covered), told=told[start : start + each])
+        body = msgspec.json.encode(message).removesuffix(b"}")
+        previous = chain.link(previous, ((one.seq, one.ts, one.data) for one in covered), body)
+        stream.append(Stored(len(stream) + 1, covered[-1].ts, "told", chain.seal(body, previous)))
+    return stream
+
+
+def _kind(raw: bytes) -> str:
+    message = read(raw)
+    asks = message.asks if message is not None else []
+    return "admin" if any(isinstance(ask, ADMIN_ASKS) for ask in asks) else "ask"
+
+
+def story() -> Books:
+    """Six messages: the plan, a hold of 0.40 and its settlement at 0.25, two more holds, one of them refused."""
+    books = Books(twice=False).at("09:00")
+    books.hold("a", "0.40", price_book="2026-11", user="alice", model="small", provider="jev")
+    books.at("09:01").settle("a", "0.25")
+    books.at("09:02").hold("b", "0.40", user="bob", model="large", provider="jev")
+    books.at("09:03").hold("c", "0.80", user="bob", model="large", provider="jev")
+    books.at("09:20").tick()
+    return books
