@@ -19,6 +19,7 @@ import msgspec
 
 from commonpurse.aside import copies_of, store_of
 from commonpurse.record_server import server_of
+from commonpurse.sealed_days import differing, in_words, wrong_in_words
 from commonpurse.survey import Survey, Untold, loss_of, survey, witnesses
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Clock, Done, Loss, Planned
 from engine.core.plan import Plan
@@ -31,6 +32,7 @@ from engine.prices.own import read_own
 from engine.service import CLOCK_AHEAD_S_MAX
 from engine.stream_clock import written
 from engine.witness import FOLDER, ROLES
+from projector.seal_witness import Known, known, path_of
 
 CLOCK_OFF_S_MAX = 60
 FREE_BYTES_MIN = 256 * 1024 * 1024
@@ -99,10 +101,12 @@ async def examine(
         async with _server(patient, report) as url, Journal.connect(url, wallet=patient.wallet) as journal:
             if accept_loss:
                 await journal.ensure_stream()
+            witnessed = known(path_of(patient.data, patient.wallet))  # first: it may grow while the stream is read
             found = await survey(journal, patient.data)
             _explain(found, report)
             _look_at_clock(found, patient.now(), report)
             _look_at_witnesses(patient, report)
+            _look_at_seals(found, witnessed, report)
             if accept_loss:
                 await _accept(journal, found, patient, report, by_whom=by_whom, reason=reason)
             if skip_time:
@@ -214,6 +218,21 @@ def _look_at_witnesses(patient: Patient, report: Report) -> None:
     there = sum((patient.data / FOLDER / f"{patient.wallet}-{role}.json").exists() for role in ROLES)
     if readable < there:
         report.add("witness", "A witness is damaged; it is written anew while the wallet runs.", state="problem")
+
+
+def _look_at_seals(found: Survey, witnessed: Known, report: Report) -> None:
+    if witnessed.damaged:
+        says = (
+            f"{witnessed.damaged:,} lines of the witness of seals cannot be read: somebody changed it, or the disk did."
+        )
+        report.add("seals", says, state="problem")
+    if found.broken or found.contradictions:
+        return report.add("seals", "Not compared: the stream comes first.")
+    differ = differing(found.seals, witnessed)
+    if not differ:
+        return report.add("seals", in_words(found.seals, witnessed))
+    state: State = "problem" if found.accepted else "untrusted"
+    return report.add("seals", wrong_in_words(differ, lost=found.accepted), state=state)
 
 
 def _miss_the_whole_stream(patient: Patient, error: PurseError, report: Report) -> None:

@@ -31,6 +31,7 @@ from engine.receipts import Receipt
 from engine.recorded import Recorded
 from engine.snapshots import bears_another_chain, ends_before
 from engine.witness import ROLES, Seen, Witness
+from projector.seal_witness import Line
 
 SILENCE_S_MAX = 30.0
 FAR = 2**62
@@ -47,7 +48,8 @@ class Untold(msgspec.Struct, frozen=True, gc=False):
 class Survey(msgspec.Struct):
     """What was found. `wallet` is what an engine would make of what is left; `broken`: why no loss can help.
 
-    `told_at` is the moment of the newest entry that was told; `now` the server's own clock.
+    `told_at` is the moment of the newest entry that was told; `now` the server's own clock; `accepted`: there is a loss
+    on the stream that an operator accepted.
     """
 
     wallet: Wallet
@@ -62,6 +64,8 @@ class Survey(msgspec.Struct):
     claimed: int = 0
     broken: str = ""
     sources: list[Source] = []
+    seals: list[Line] = []
+    accepted: bool = False
 
     @property
     def contradictions(self) -> list[Contradiction]:
@@ -89,6 +93,7 @@ async def survey(journal: Journal, data: Path | None) -> Survey:
     reading = _Reading(found, losses, clocks)
     await reading.read(journal)
     found.untold = [Untold(one.stored.seq, one.stored.ts, one.entry.at) for one in reading.untold]
+    found.accepted = await losses.any()
     await _hear_witnesses(journal, data, losses, found)
     await _hear_receipts(journal, reading, losses, found)
     kept = sources.kept(data, journal.names.wallet)  # nothing else waits meanwhile
@@ -190,6 +195,8 @@ class _Reading:
         for one, entry in zip(covered, told.told, strict=True):
             if msgspec.json.encode(entry) != msgspec.json.encode(one.entry):
                 raise Untrusted(f"message {one.stored.seq:,} was told otherwise than this release decides")
+            for seal in entry.sealed:
+                self._found.seals.append(Line(recorded.seq, recorded.chain.hex(), entry.seq, entry.at, seal))
 
 
 async def _hear_witnesses(journal: Journal, data: Path | None, losses: _Recording, found: Survey) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from engine.core import periods
 from engine.core.wallet import Wallet
 from engine.forked import Forked
 from engine.snapshots import Snapshot, Snapshots
@@ -77,8 +76,7 @@ class Keeper:
 
     def _kept(self, wallet: Wallet) -> None:
         self._tolds, self._kept_at = 0, time.monotonic()
-        if wallet.plan is not None:
-            self._day_ends = periods.period_at(wallet.at, per="day", zone=wallet.plan.zone).end
+        self._day_ends = wallet.day_ends
 
     def _writing(self) -> bool:
         if self._child is not None and self._child.done():

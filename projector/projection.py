@@ -6,12 +6,15 @@ of what changed, so a charge to a period whose meter is long gone still finds it
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import msgspec
 
 from engine.core import evolve, periods
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
+from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Sealed, Status
 from engine.core.memory import Memory
 from engine.core.messages import (
     Amounts,
@@ -23,6 +26,7 @@ from engine.core.messages import (
     Exhausted,
     Held,
     Hold,
+    Seal,
     Settle,
     Settled,
     Stray,
@@ -31,7 +35,7 @@ from engine.core.meter import Meter, MeterKey
 from engine.core.restore import NotRestoredError
 from engine.core.wallet import NS, Bound, HoldRecord, Wallet
 
-BESIDE_SCHEMA = 1  # of what a snapshot remembers beside the wallet: another shape needs another number
+BESIDE_SCHEMA = 2  # of what a snapshot remembers beside the wallet: another shape needs another number
 SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
 
 TotalsKey = tuple[str, str]
@@ -57,6 +61,7 @@ class _Beside(msgspec.Struct, frozen=True):
     schema: int
     totals: list[DayTotals]
     lives: list[dict[str, _Remembered]]
+    sealed: list[Sealed]
 
 
 class Projection:
@@ -66,6 +71,8 @@ class Projection:
         self.wallet = Wallet(name)
         self.totals: dict[TotalsKey, DayTotals] = {}  # of all time: even the oldest may be adjusted (580 bytes each)
         self.dirty: set[TotalsKey] = set()
+        self.sealed: list[Sealed] = []  # every day that ever was, by its end
+        self._unsealed: set[TotalsKey] = set()
         self._seen: dict[MeterKey, _Seen] = {}
         self._lives: Memory[_Remembered] = Memory()
 
@@ -74,12 +81,17 @@ class Projection:
         wallet = self.wallet
         evolve.begin(wallet, seq=seq, at=entry.at)
         self._lives.let_go(entry.at)
+        seals = deque(entry.sealed)
         for lapsed in entry.lapsed:
+            while seals and wallet.open[lapsed.hold].expires_at >= seals[0].end:
+                self._seal(seals.popleft())
             bound = wallet.open[lapsed.hold].bound
             evolve.lapse(wallet, lapsed)
             self._touch(bound)
             for one in bound:
                 self._count(one.meter.budget, one.meter.period, "lapsed")
+        for seal in seals:
+            self._seal(seal)
         evolve.settle_in(wallet)
         self._forget_dropped()
         for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
@@ -140,7 +152,7 @@ class Projection:
 
     def beside(self) -> bytes:
         """All that is not the wallet's, for `restored`."""
-        beside = _Beside(BESIDE_SCHEMA, list(self.totals.values()), self._lives.dump(self.wallet.at))
+        beside = _Beside(BESIDE_SCHEMA, list(self.totals.values()), self._lives.dump(self.wallet.at), self.sealed)
         return msgspec.json.encode(beside)
 
     @classmethod
@@ -159,6 +171,8 @@ class Projection:
         projection.wallet = wallet
         projection.totals = {(totals.budget, totals.period): totals for totals in kept.totals}
         projection.dirty = set(projection.totals)
+        projection.sealed = kept.sealed
+        projection._unsealed = {key for key, totals in projection.totals.items() if totals.sealed is None}
         projection._lives.load(kept.lives)
         for key, meter in wallet.metering.items():  # after each told every meter's totals are up to date
             projection._seen[key] = _Seen(meter.settled, meter.held, meter.extra)
@@ -181,9 +195,8 @@ class Projection:
             seen = self._seen.get(meter.key)
             if seen is None:
                 seen = self._seen[meter.key] = _Seen()
-            totals.settled += meter.settled - seen.settled
+            self._charge(totals, settled=meter.settled - seen.settled, extra=meter.extra - seen.extra)
             totals.held += meter.held - seen.held
-            totals.extra += meter.extra - seen.extra
             totals.peak = max(totals.peak, totals.settled + totals.held + totals.extra)
             seen.settled, seen.held, seen.extra = meter.settled, meter.held, meter.extra
 
@@ -192,6 +205,8 @@ class Projection:
         totals = self.totals.get(key)
         if totals is None:
             totals = self.totals[key] = self._new(budget, period, meter)
+            if totals.sealed is None:
+                self._unsealed.add(key)
         totals.seq = self.wallet.upto
         self.dirty.add(key)
         return totals
@@ -204,7 +219,33 @@ class Projection:
             named = periods.period_named(period, per=rule.budget.per, zone=rule.budget.zone)
             start, end = named.start, named.end
         limit = rule.budget.limit if rule is not None else 0
-        return DayTotals(budget, unit, self.wallet.scales[unit], period, start, end, self.wallet.upto, limit)
+        sealed = self._sealed_at(end)
+        return DayTotals(
+            budget, unit, self.wallet.scales[unit], period, start, end, self.wallet.upto, limit, sealed=sealed
+        )
+
+    @staticmethod
+    def _charge(totals: DayTotals, *, settled: int, extra: int) -> None:
+        totals.settled += settled
+        totals.extra += extra
+        if totals.sealed is not None:
+            totals.settled_after_seal += settled
+            totals.extra_after_seal += extra
+
+    def _seal(self, seal: Seal) -> None:
+        """A day is over, and every period that ended by then: what comes now comes after the seal."""
+        sealed = Sealed(seal.day, seal.end, self.wallet.upto, self.wallet.at)
+        self.sealed.append(sealed)
+        over = {key for key in self._unsealed if 0 < self.totals[key].end <= seal.end}
+        self._unsealed -= over
+        self.dirty |= over
+        for key in over:
+            self.totals[key].sealed, self.totals[key].seq = sealed, self.wallet.upto
+
+    def _sealed_at(self, end: int) -> Sealed | None:
+        """The first day that was sealed at or after this end of a period, for one that is charged so late."""
+        place = bisect_left(self.sealed, end, key=attrgetter("end"))
+        return self.sealed[place] if end and place < len(self.sealed) else None
 
     def _forget_dropped(self) -> None:
         if len(self._seen) > 2 * len(self.wallet.metering) + SEEN_SPARE:
@@ -227,7 +268,7 @@ class Projection:
 
     def _drop(self, dropped: Iterable[Dropped]) -> None:
         for drop in dropped:
-            self._of(drop.budget, drop.period).settled += drop.amount
+            self._charge(self._of(drop.budget, drop.period), settled=drop.amount, extra=0)
 
     # --- one call -----------------------------------------------------------------------------------------------------
 

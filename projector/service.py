@@ -34,6 +34,7 @@ from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
 from engine.witness import Seen, Witness, check_own
 from projector.projection import Projection, TotalsKey
+from projector.seal_witness import Line, SealWitness
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0
@@ -93,6 +94,7 @@ class Projector:
         self._told_seq = 0
         self._losses = Losses(journal)
         self._witness = Witness(data, journal.names.wallet, "projector")
+        self._seals = SealWitness(data, journal.names.wallet)
         self._follower = Follower(
             journal, after=0, on_message=self._on_message, losses=self._losses, check=self._check_past
         )
@@ -125,9 +127,11 @@ class Projector:
                 tasks.create_task(self._push())
                 tasks.create_task(self._write(bucket))
                 tasks.create_task(self._keep_witness())
+                tasks.create_task(self._seals.keep())
                 if self._observers is not None:
                     tasks.create_task(self._observe(self._observers))
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
+            self._seals.write()
             if self._keeper is not None:
                 self._keeper.keep_last(self._state())
             raise
@@ -185,13 +189,15 @@ class Projector:
             if entry.seq != untold.seq:
                 raise Untrusted(f"the told at sequence {recorded.seq:,} speaks of another message than {untold.seq:,}")
             self.projection.fold(seq=untold.seq, asks=untold.asks, entry=entry)
+            for seal in entry.sealed:
+                self._seals.see(Line(recorded.seq, recorded.chain.hex(), entry.seq, entry.at, seal))
 
     def _keep_snapshot(self) -> None:
-        """A projection is always that of the newest told."""
+        """A projection is always that of the newest told. Behind a seal nobody reads again, so its line comes first."""
         if self._keeper is None:
             return
         self._keeper.told()
-        if self.caught_up.is_set() and self._keeper.due(self.projection.wallet):
+        if self.caught_up.is_set() and not self._seals.behind and self._keeper.due(self.projection.wallet):
             self._keeper.keep(self._state())
 
     def _state(self) -> Snapshot:

@@ -24,10 +24,10 @@ class Auditor(HoldRules, SettleRules, OperatorRules):
 
         `skipped`: a `clock` says that its stamp counts for nothing (`property.naive_time`).
         """
-        self.at, self.seq = self.at if skipped else max(self.at, ts), seq
+        self.at, self.before, self.seq = self.at if skipped else max(self.at, ts), self.seq, seq
         lapsed = self.pass_time()
         out: list[AnyOutcome] = [invalid("")] if asks is None else [self.answer(ask) for ask in asks]
-        return Entry(seq=seq, at=self.at, lapsed=lapsed, out=out)
+        return Entry(seq=seq, at=self.at, lapsed=lapsed, out=out, sealed=self.sealed)
 
     def meters(self) -> dict[tuple[str, str | None, str], tuple[int, int, int, int]]:
         """(Budget, each, period) -> settled, held, extra, figure. The newest generation of each budget."""
@@ -61,6 +61,8 @@ def differences(expected: Entry, actual: Entry) -> list[str]:
         found.append(f"place: expected {expected.seq} at {expected.at}, told {actual.seq} at {actual.at}")
     if expected.lapsed != actual.lapsed:
         found.append(f"lapsed: expected {expected.lapsed}, told {actual.lapsed}")
+    if expected.sealed != actual.sealed:
+        found.append(f"sealed: expected {expected.sealed}, told {actual.sealed}")
     if len(expected.out) != len(actual.out):
         found.append(f"expected {len(expected.out)} outcomes, told {len(actual.out)}")
     for place, (mine, theirs) in enumerate(zip(expected.out, actual.out, strict=False)):

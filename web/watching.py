@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from engine.core.amounts import format_amount
-from engine.core.documents import DayTotals
+from engine.core.documents import DayTotals, Sealed
 from engine.errors import BadAsk
 from web.answers import Body, json_response, percent
 from web.auth import Caller
@@ -68,7 +68,8 @@ async def _one_day(request: web.Request, desk: Desk, _caller: Caller) -> web.Res
     totals = _days.decode(await desk.purse.read("day", day.encode()))
     if not totals:
         raise Problem(404, "not-found", "Nothing is recorded for that day.", more={"day": day})
-    return json_response({"day": day, "budgets": [_total(total) for total in totals]})
+    sealed = next((total.sealed for total in totals if total.sealed is not None and total.sealed.day == day), None)
+    return json_response({"day": day, "sealed": _sealed(sealed), "budgets": [_total(total) for total in totals]})
 
 
 def _total(total: DayTotals) -> Body:
@@ -77,6 +78,7 @@ def _total(total: DayTotals) -> Body:
         "limit": total.limit, "settled": total.settled, "held": total.held, "extra": total.extra, "used": used,
         "remaining": total.limit - used, "peak": total.peak,
     }  # fmt: skip
+    after = {"settled": total.settled_after_seal, "extra": total.extra_after_seal}
     first = total.first_exhausted_at
     return {
         "budget": total.budget,
@@ -93,8 +95,15 @@ def _total(total: DayTotals) -> Body:
         "overruns": total.overruns,
         "strays": total.strays,
         "lapsed": total.lapsed,
+        "sealed": _sealed(total.sealed),
+        "after_seal": {name: format_amount(amount, scale=total.scale) for name, amount in after.items()},
         "seq": total.seq,
     }
+
+
+def _sealed(sealed: Sealed | None) -> Body | None:
+    """By which day's seal, where it stands, and when it was told."""
+    return None if sealed is None else {"day": sealed.day, "seq": sealed.seq, "at": format_moment(sealed.at)}
 
 
 _CLOSED = {401: "The admin key is needed.", 503: "Nobody answers now."}

@@ -90,11 +90,21 @@ class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     periods: dict[str, str] = {}
 
 
+class Sealed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A day of the wallet that was sealed at its `end`: by the entry of ask message `seq`, at stream time `at`."""
+
+    day: str
+    end: int
+    seq: int
+    at: int
+
+
 class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
     """One shared budget in one period, folded up to sequence `seq`: the projector's document.
 
     `limit` is the newest limit a decision used, `peak` the highest `used` that was reached, the counts are of outcomes
-    that touched this budget.
+    that touched this budget. `sealed`: the first day that was sealed at or after the period's end; `settled` and
+    `extra` have changed by `settled_after_seal` and `extra_after_seal` since.
     """
 
     budget: str
@@ -116,3 +126,6 @@ class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
     overruns: int = 0
     strays: int = 0
     lapsed: int = 0
+    sealed: Sealed | None = None
+    settled_after_seal: int = 0
+    extra_after_seal: int = 0

@@ -9,6 +9,7 @@ import heapq
 
 import msgspec
 
+from engine.core import periods
 from engine.core.closed import ClosedRecord
 from engine.core.messages import (
     Adjust,
@@ -88,7 +89,9 @@ def lapse(wallet: Wallet, lapsed: Lapsed) -> None:
 
 
 def settle_in(wallet: Wallet) -> None:
-    """After the lapses: freezes that are over end, meters that are over and have no holders are dropped."""
+    """After the lapses, which end freezes, the day, and meters that have no holders: all that is over."""
+    if wallet.at >= wallet.day_ends:
+        _begin_day(wallet)
     if wallet.frozen:
         wallet.frozen = {s: f for s, f in wallet.frozen.items() if f.until is None or f.until > wallet.at}
     while wallet.drops and wallet.drops[0][0] <= wallet.horizon:
@@ -96,6 +99,12 @@ def settle_in(wallet: Wallet) -> None:
     for key in [key for key in wallet.overdue if not wallet.metering[key].holders]:
         wallet.overdue.discard(key)
         del wallet.metering[key]
+
+
+def _begin_day(wallet: Wallet) -> None:
+    assert wallet.plan is not None
+    day = periods.period_at(wallet.at, per="day", zone=wallet.plan.zone)
+    wallet.day, wallet.day_ends = day.name, day.end
 
 
 def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
@@ -361,6 +370,10 @@ def _planned(wallet: Wallet, ask: ApplyPlan, told: Planned) -> None:
     wallet.scales |= ask.plan.units
     wallet.plan, wallet.plan_digest, wallet.plan_first = ask.plan, told.digest, wallet.upto
     put_in_force(wallet)
+    if old is None:
+        _begin_day(wallet)
+    elif old.zone != ask.plan.zone:  # the day keeps its name; where it is already over there, it ends now
+        wallet.day_ends = max(periods.end_of_day(wallet.day, ask.plan.zone), wallet.at)
 
 
 def put_in_force(wallet: Wallet) -> None:

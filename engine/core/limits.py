@@ -26,6 +26,7 @@ MESSAGE_BYTES_MAX = 512 * 1024
 TOLD_MESSAGES_MAX = 64
 TOLD_BYTES_MAX = 4 * 1024 * 1024  # past this a told takes no further message
 LAPSES_MAX = 4_096  # that fall due before one ask message; the rest at the next
+SEALS_MAX = 100  # in one entry: of 64 budgets 12 KB each at most, beside 4 MiB of outcomes and 2 of lapses
 
 TTL_S_MIN = 1
 TTL_S_MAX = 24 * 3600

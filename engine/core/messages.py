@@ -435,13 +435,40 @@ class Lapsed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     charged: Amounts
 
 
+class SealedBudget(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A shared budget in the period that contains a day's last moment, as it stood when the day was sealed."""
+
+    period: str
+    limit: int
+    settled: int = 0
+    held: int = 0
+    extra: int = 0
+
+
+class Seal(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A day of the wallet that is over. `upto`: the last ask message decided before its `end`.
+
+    `budgets` names the shared ones that were touched, `open_holds` counts what was held and had not ended.
+    """
+
+    day: str
+    end: int
+    upto: int
+    open_holds: int = 0
+    budgets: dict[str, SealedBudget] = {}
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """All that was decided for one ask message: its moment, what lapsed before it, one outcome an ask in order."""
+    """All that was decided for one ask message: its moment, what lapsed before it, one outcome an ask in order.
+
+    `sealed`: the days that were over before it, oldest first. What lapsed before a day's end lapsed before its seal.
+    """
 
     seq: int
     at: int
     lapsed: list[Lapsed] = []
     out: list[AnyOutcome] = []
+    sealed: list[Seal] = []
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -65,6 +65,12 @@ def period_named(name: str, *, per: Per, zone: str) -> Period:
     raise PeriodError(f'expected the name of {_A[per]} in {zone}, such as "{example}"')
 
 
+def end_of_day(name: str, zone: str) -> int:
+    """When the clocks of `zone` first show a later date than that of the day so named in any zone."""
+    following = _next(date.fromisoformat(name), "day")
+    return min(_midnight(following, ZoneInfo(zone)) * SECOND, TOTAL.end)
+
+
 def zone_known(zone: str) -> bool:
     """Whether `zone` is a key of the pinned tzdata package, spelled exactly so. Paths and "localtime" are not."""
     return zone in _zones()

@@ -81,6 +81,8 @@ class _State(msgspec.Struct, frozen=True, gc=False):
     name: str
     at: int
     upto: int
+    day: str
+    day_ends: int
     horizon: int
     plan: Plan | None
     plan_digest: str
@@ -132,6 +134,7 @@ def _check_schema(dump: bytes | memoryview) -> None:
 def _restored(state: _State) -> Wallet:
     wallet = Wallet(state.name)
     wallet.at, wallet.upto, wallet.horizon = state.at, state.upto, state.horizon
+    wallet.day, wallet.day_ends = state.day, state.day_ends
     wallet.plan, wallet.plan_digest, wallet.plan_first = state.plan, state.plan_digest, state.plan_first
     wallet.scales, wallet.budget_units, wallet.generations = state.scales, state.budget_units, state.generations
     wallet.metering = {meter.key: meter for meter in state.meters}

@@ -6,14 +6,15 @@ Both leave a wallet in the same state, byte for byte.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
 
-from engine.core import evolve, limits
+from engine.core import evolve, limits, seals
 from engine.core.decide import decide
-from engine.core.messages import Again, AnyAsk, AnyOutcome, AskMessage, Entry, Hold, Invalid
+from engine.core.messages import Again, AnyAsk, AnyOutcome, AskMessage, Entry, Hold, Invalid, Lapsed, Seal
 from engine.core.wallet import Wallet
 
 LABELS_SHARED_MAX = 16_384  # sets of labels, 1 KB each
@@ -60,16 +61,21 @@ def tell(
     too, which never goes on the record a second time.
     """
     at = wallet.at if skipped else wallet.moment(ts)
+    before = wallet.upto
     evolve.begin(wallet, seq=seq, at=at)
     lapsed = wallet.due(at, most=limits.LAPSES_MAX)
-    for hold in lapsed:
-        evolve.lapse(wallet, hold)
+    sealed: list[Seal] = []
+    if at < wallet.day_ends:
+        for hold in lapsed:
+            evolve.lapse(wallet, hold)
+    else:
+        sealed = _lapse_and_seal(wallet, lapsed, upto=before)
     evolve.settle_in(wallet)
     if asks is None:
         out: list[AnyOutcome] = [Invalid("", "message", "not an ask message of version 1, or too large")]
         if heard is not None:
             heard += out
-        return Entry(seq, at, lapsed, out)
+        return Entry(seq, at, lapsed, out, sealed)
     out = []
     for ask in asks:
         outcome = decide(wallet, ask, at)
@@ -77,7 +83,19 @@ def tell(
         out.append(outcome)
         if heard is not None:
             heard.append(_with_first(wallet, ask, outcome) if type(outcome) is Again else outcome)
-    return Entry(seq, at, lapsed, out)
+    return Entry(seq, at, lapsed, out, sealed)
+
+
+def _lapse_and_seal(wallet: Wallet, lapsed: Sequence[Lapsed], *, upto: int) -> list[Seal]:
+    """The holds lapse, and each day that is over is sealed between those due before its end and the others."""
+    sealed, waiting = [], deque(lapsed)
+    for day, end in seals.days_over(wallet, wallet.at):
+        while waiting and wallet.open[waiting[0].hold].expires_at < end:
+            evolve.lapse(wallet, waiting.popleft())
+        sealed.append(seals.seal_of(wallet, day=day, end=end, upto=upto))
+    for hold in waiting:
+        evolve.lapse(wallet, hold)
+    return sealed
 
 
 def _with_first(wallet: Wallet, ask: AnyAsk, outcome: Again) -> Again:

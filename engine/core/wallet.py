@@ -35,7 +35,7 @@ from engine.core.plan import Budget, Plan, limit_of
 from engine.core.tiers import Ladder
 
 NS = 1_000_000_000
-SCHEMA = 2  # of `Wallet.dump`: another shape of the state needs another number
+SCHEMA = 3  # of `Wallet.dump`: another shape of the state needs another number
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
@@ -186,6 +186,8 @@ class Wallet:
         self.name = name
         self.at = 0
         self.upto = 0
+        self.day = ""  # the wallet's day, which the next message at or after its end seals
+        self.day_ends = periods.TOTAL.end  # never, before the first plan
         self.horizon = 0  # what ended by then is past the memory; it never moves back, whatever a new plan says
         self.plan: Plan | None = None
         self.plan_digest = ""
@@ -267,13 +269,13 @@ class Wallet:
         return [Lapsed(id, self.open[id].lapse_charge()) for _, id in found]
 
     def next_due(self) -> int | None:
-        """When something will be due by time alone: a lapse, the end of a freeze. None: nothing waits."""
+        """When something will be due by time alone: a lapse, the end of a freeze or of the day. None: nothing waits."""
         while self.expiries and not self._expires(self.expiries[0]):
             heapq.heappop(self.expiries)
         moments = [self.expiries[0][0]] if self.expiries else []
         moments += [frost.until for frost in self.frozen.values() if frost.until is not None]
         if self.plan is not None:
-            moments.append(periods.period_at(self.at, per="day", zone=self.plan.zone).end)
+            moments.append(self.day_ends)
         return min(moments, default=None)
 
     def _expires(self, entry: tuple[int, str]) -> bool:
@@ -335,6 +337,7 @@ class Wallet:
             assert meter.base >= meter.figure, f"base of {key} is below the provider's figure"
             assert meter.held >= 0, f"held of {key} is negative"
             assert meter.extra >= 0, f"extra of {key} is negative"
+        assert self.at <= self.day_ends, f"{self.day} is over and was not sealed"
         self._check_records()
 
     def _check_records(self) -> None:
@@ -365,6 +368,8 @@ class Wallet:
             "name": self.name,
             "at": self.at,
             "upto": self.upto,
+            "day": self.day,
+            "day_ends": self.day_ends,
             "horizon": self.horizon,
             "plan": self.plan,
             "plan_digest": self.plan_digest,

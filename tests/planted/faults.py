@@ -267,4 +267,51 @@ FAULTS = [
         "for budget, until in dict[str, int | None]().items():",
         "test_loss.py::test_a_budget_nobody_knows_anything_of_is_frozen_until_it_resets",
     ),
+    Fault(
+        "a day is sealed before the lapses that were due in it",
+        "tell.py",
+        "while waiting and wallet.open[waiting[0].hold].expires_at < end:",
+        "while False and wallet.open[waiting[0].hold].expires_at < end:",
+        "test_seals.py::test_what_was_due_before_the_end_of_the_day_lapses_before_its_seal",
+    ),
+    Fault(
+        "what is due at midnight lapses on the day before",
+        "tell.py",
+        "while waiting and wallet.open[waiting[0].hold].expires_at < end:",
+        "while waiting and wallet.open[waiting[0].hold].expires_at <= end:",
+        "test_seals.py::test_what_is_due_at_the_very_end_lapses_after_the_seal",
+    ),
+    Fault(
+        "the wallet's day ends at midnight in UTC whatever its zone",
+        "evolve.py",
+        'day = periods.period_at(wallet.at, per="day", zone=wallet.plan.zone)',
+        'day = periods.period_at(wallet.at, per="day", zone="UTC")',
+        "test_seals.py::test_a_day_of_23_or_25_hours_is_sealed_at_its_own_end",
+    ),
+    Fault(
+        "a seal shows the meters of single users",
+        "seals.py",
+        """        if rule.budget.each is not None:
+            continue
+        place = wallet.place(rule, None, {}, end - 1)
+""",
+        """        each = next((key[2] for key in wallet.metering if key[0] == name), None)
+        place = wallet.place(rule, each, {}, end - 1)
+""",
+        "test_seals.py::test_meters_of_single_users_are_not_in_a_seal",
+    ),
+    Fault(
+        "a seal shows the period that begins with its end",
+        "seals.py",
+        "wallet.place(rule, None, {}, end - 1)",
+        "wallet.place(rule, None, {}, end)",
+        "test_seals.py::test_the_first_message_at_or_after_midnight_seals_the_day",
+    ),
+    Fault(
+        "a new zone forgets the day in progress",
+        "evolve.py",
+        "wallet.day_ends = max(periods.end_of_day(wallet.day, ask.plan.zone), wallet.at)",
+        "_begin_day(wallet)",
+        "test_seals.py::test_a_zone_further_east_where_the_day_is_over_ends_it_with_the_plan",
+    ),
 ]

@@ -152,10 +152,13 @@ class Books:
         self.settle_ids = {id_: bound for id_, bound in self.settle_ids.items() if at < bound[1]}
         self.done = {id_: known for id_, known in self.done.items() if at < known[2]}
         due = sorted((call for call in self.calls.values() if self.due(call)), key=lambda c: (c.expires_at, c.id))
-        lapsed = [self.lapse(call) for call in due[: limits.LAPSES_MAX]]
+        lapsed = self.lapse_all(due[: limits.LAPSES_MAX])
         self.frozen = {scope: ask for scope, ask in self.frozen.items() if ask.until is None or at < ask.until}
         self.drop_meters()
         return lapsed
+
+    def lapse_all(self, due: list[Call]) -> list[Lapsed]:
+        return [self.lapse(call) for call in due]
 
     def due(self, call: Call) -> bool:
         return call.state == "open" and call.expires_at <= self.at

@@ -92,7 +92,8 @@ class HoldRules(TierRules):
             refusal = (
                 self._too_much(ask, permitted[-1]) if permitted else self.too_full(ask.id, ask.options[-1], ask.labels)
             )
-        self.refused.append((ask, self.seq))
+        others = [(old, seq) for old, seq in self.refused if (old.id, old.by) != (ask.id, ask.by)]
+        self.refused = [*others, (ask, self.seq)]
         return refusal
 
     def _looking_at(self, ask: Hold) -> list[str]:

@@ -7,8 +7,9 @@ from zoneinfo import available_timezones
 
 from msgspec import UNSET
 from msgspec.structs import replace
-from property.naive_books import LABEL, Books, Bound, invalid, is_amount, is_id, limit_of
+from property.naive_books import LABEL, Bound, invalid, is_amount, is_id, limit_of
 from property.naive_calendar import SECOND, period_at, period_named
+from property.naive_seals import DayRules
 from property.naive_tiers import tiers_are_sound
 
 from engine.core import limits
@@ -42,7 +43,7 @@ UTC_DAY_SOURCES = ("cloudflare", "openai", "anthropic", "openrouter")
 Operated: TypeAlias = Observe | Adjust | Freeze | Thaw | Revoke | Restore | Loss | Clock
 
 
-class OperatorRules(Books):
+class OperatorRules(DayRules):
     """Predicts what is told of everything that is neither hold, settle nor renewal."""
 
     def operate(self, ask: Operated) -> AnyOutcome:
@@ -195,6 +196,7 @@ class OperatorRules(Books):
             self.generation[name] = self.generation.get(name, 0) + (name in restarted)
             self.unit_of[name] = budget.unit
         self.units.update(ask.plan.units)
+        self.plan_days(self.plan, ask.plan)
         self.plan, self.planned_at = ask.plan, self.seq
         self._remember(ask)
         return Planned(id=ask.id, digest=digest(ask.plan), restarts=restarted)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 from auditor import Auditor
 from property.naive_books import Bound
-from property.naive_calendar import SECOND
+from property.naive_calendar import SECOND, period_at
 from property.naive_tiers import MILLION
 
 from engine.core.messages import (
@@ -16,6 +17,7 @@ from engine.core.messages import (
     Again,
     AnyAsk,
     AnyOutcome,
+    ApplyPlan,
     Clock,
     Closed,
     Conflict,
@@ -27,7 +29,9 @@ from engine.core.messages import (
     Held,
     Hold,
     Late,
+    Line,
     Loss,
+    Observe,
     Observed,
     Planned,
     Renew,
@@ -37,7 +41,7 @@ from engine.core.messages import (
     Stray,
 )  # fmt: skip
 
-HOUR = 3600 * SECOND
+HOUR, DAY = 3600 * SECOND, 24 * 3600 * SECOND
 
 EVERY = frozenset((
     "a lapse at its grant", "a lapse at its progress", "never", "spent", "busy", "frozen", "revoked", "late hold",
@@ -55,6 +59,12 @@ EVERY = frozenset((
     "a grade where no tier is", "no grade where tiers are", "exactly at a threshold", "one part above a threshold",
     "only a cheaper grade is left", "no grade is left", "a renewal under a tier",
     "a clock", "a stamp that was skipped",
+    "a seal", "days sealed at once", "days beyond the cap of seals", "a seal in UTC", "a seal in another zone",
+    "a sealed day of 23 hours", "a sealed day of 25 hours", "a seal over open holds",
+    "a lapse before the seal", "a lapse at the very end of a sealed day", "a lapse between two seals",
+    "a private meter that no seal shows", "a shared meter that was not touched", "a charge to a sealed day",
+    "a correction to a sealed day", "an adjust to a sealed day", "a figure for a sealed day",
+    "a day that another zone made longer", "a day that another zone ended early",
 ))  # fmt: skip
 
 
@@ -67,7 +77,63 @@ def sightings(asks: list[AnyAsk] | None, told: Entry, auditor: Auditor) -> set[s
             seen.add("a lapse at its grant" if call.on_lapse == "charge" else "a lapse at its progress")
     if any(auditor.due(call) for call in auditor.calls.values()):
         seen.add("a capped lapse")
-    return seen
+    if asks:
+        seen.update(
+            name for ask, outcome in zip(asks, told.out, strict=True) for name in to_sealed(ask, outcome, auditor)
+        )
+    return seen | set(of_seals(told, auditor))
+
+
+def of_seals(told: Entry, auditor: Auditor) -> Iterator[str]:
+    """What the seals of this entry show."""
+    for seal in told.sealed:
+        yield "a seal"
+        yield "a seal in UTC" if seal.end % DAY == 0 else "a seal in another zone"
+        assert auditor.plan is not None
+        name, start, end = period_at(seal.end - 1, "day", auditor.plan.zone)
+        if (name, end) == (seal.day, seal.end) and end - start in (23 * HOUR, 25 * HOUR):
+            yield f"a sealed day of {(end - start) // HOUR} hours"
+        if seal.open_holds:
+            yield "a seal over open holds"
+    ends = [seal.end for seal in told.sealed]
+    if len(ends) > 1:
+        yield "days sealed at once"
+    if ends and auditor.at - ends[-1] > 2 * DAY:
+        yield "days beyond the cap of seals"
+    yield from of_sealed_lapses(told, ends, auditor)
+
+
+def of_sealed_lapses(told: Entry, ends: list[int], auditor: Auditor) -> Iterator[str]:
+    expiries = [call.expires_at for call in auditor.history if call.id in {lapse.hold for lapse in told.lapsed}]
+    for end in ends:
+        if any(expires_at < end for expires_at in expiries):
+            yield "a lapse before the seal"
+        if end in expiries:
+            yield "a lapse at the very end of a sealed day"
+    if any(start <= expires_at < end for start, end in pairwise(ends) for expires_at in expiries):
+        yield "a lapse between two seals"
+    for seal in told.sealed:
+        assert auditor.plan is not None
+        shared = {name for name, budget in auditor.plan.budgets.items() if budget.each is None}
+        if shared - seal.budgets.keys():
+            yield "a shared meter that was not touched"
+        if any(meter.end >= seal.end and key[0] not in shared for key, meter in auditor.alive.items()):
+            yield "a private meter that no seal shows"
+
+
+def to_sealed(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
+    """What still counts to a day that is sealed, and what a plan did to the day."""
+    match ask, outcome:
+        case Settle(), Settled() if any(bound.end <= auditor.last_sealed for bound in auditor.calls[outcome.id].bounds):
+            yield "a correction to a sealed day" if outcome.state == "corrected" else "a charge to a sealed day"
+        case Adjust(), Adjusted(line=Line(end=end)) if end <= auditor.last_sealed:
+            yield "an adjust to a sealed day"
+        case Observe(), Observed(line=Line(end=end)) if end <= auditor.last_sealed:
+            yield "a figure for a sealed day"
+        case ApplyPlan(), Planned() if auditor.day_ends == auditor.at:
+            yield "a day that another zone ended early"
+        case ApplyPlan(), Planned() if auditor.day_ends - auditor.at > 25 * HOUR:
+            yield "a day that another zone made longer"
 
 
 def of_one(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:

@@ -46,6 +46,7 @@ STARTS = (
     1_805_000_390 * SECOND,  # 2027-03-13T18:26:30Z: the day before New York's day of 23 hours
 )
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Tokyo")
+DAY_ZONES = (*ZONES, "UTC", "Pacific/Tongatapu", "Pacific/Pago_Pago")  # the last two are 24 hours apart
 UNITS = ("usd", "jpy", "tokens", "requests", "neurons")
 REMEMBER_S = (20, 300, 7_200, 172_800)
 
@@ -72,14 +73,19 @@ TIERS = (
     Tiers([]),
 )
 
-CHANGES = ("limit", "limit", "zone", "per", "where", "each", "gone", "back", "times", "unit", "scale", "tiers", "tiers")
+CHANGES = ("limit", "limit", "zone", "per", "where", "each", "gone", "back", "times", "unit", "scale", "tiers", "tiers",
+           "day", "day")  # fmt: skip
 
 
 def first_plan(random: Random) -> Plan:
     chosen = {name: budget for name, budget in BUDGETS.items() if name == "account" or random.random() < 0.6}
     tiers = random.choice((UNSET, *TIERS[:3]))
     return Plan(
-        budgets=chosen, remember_s=random.choice(REMEMBER_S), on_lapse=random.choice(["charge", "release"]), tiers=tiers
+        budgets=chosen,
+        remember_s=random.choice(REMEMBER_S),
+        on_lapse=random.choice(["charge", "release"]),
+        zone=random.choice(DAY_ZONES),
+        tiers=tiers,
     )
 
 
@@ -126,7 +132,7 @@ class Story:
             "tick": 1,
             "short": random.choice((1, 5, 10, 30, 60, 300)) * SECOND,
             "back": -random.choice((1, SECOND, MINUTE)),
-            "long": random.choice((HOUR, 6 * HOUR, DAY, 3 * DAY)),
+            "long": random.choice((HOUR, 6 * HOUR, DAY, 3 * DAY, 5 * DAY)),
             "edge": random.choice(due[:4]) + random.choice((-1, 0, 1)) - self.auditor.at if due else 0,
         }[kind]
         ts = self.auditor.at + step
@@ -141,6 +147,7 @@ class Story:
         if auditor.plan is not None:
             found.update(meter.end + auditor.plan.remember_s * SECOND for meter in auditor.alive.values())
         found.update(ask.by for ask, _ in auditor.refused)
+        found.add(auditor.day_ends)
         found.update(ask.until for ask in auditor.frozen.values() if ask.until is not None)
         return {edge for edge in found if edge < auditor.at + 3 * DAY}
 
@@ -212,8 +219,10 @@ class Story:
             units = ["usd", *[unit for unit in units[1:] if unit != "usd"]]
         return {unit: self.amount(random, unit) for unit in units}
 
-    @staticmethod
-    def ttl_s(random: Random) -> int | None:
+    def ttl_s(self, random: Random) -> int | None:
+        to_midnight, rest = divmod(self.auditor.day_ends - self.at, SECOND)
+        if not rest and 0 < to_midnight <= 86_400 and random.random() < 0.1:
+            return to_midnight
         return random.choice((None, 1, 2, 10, 60, 600, 86_400, 86_400, 0, 86_401)) if random.random() < 0.6 else 30
 
     # --- asks of clients ---
@@ -397,6 +406,8 @@ class Story:
                 budgets.pop(name, None)
             case "back":
                 budgets = {name: BUDGETS[name], **budgets}
+            case "day":
+                return replace(plan, zone=random.choice((*DAY_ZONES, "Nowhere/At_All")))
             case "tiers":
                 return replace(plan, tiers=random.choice((UNSET, *TIERS)))
             case "unit" if random.random() < 0.3:

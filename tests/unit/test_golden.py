@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from engine.core.chain import GENESIS, link, open_sealed, seal
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Reading, Status
+from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Reading, Sealed, Status
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -51,6 +51,8 @@ from engine.core.messages import (
     Restore,
     Revoke,
     Revoked,
+    Seal,
+    SealedBudget,
     Settle,
     Settled,
     Stray,
@@ -325,6 +327,13 @@ CARRIED: list[msgspec.Struct] = [
     Lapsed("a", {"usd": 400}),
     Entry(7, 1_000),
     Entry(7, 1_000, [Lapsed("a", {"usd": 400})], [Done("f"), Late("a", 5_000)]),
+    SealedBudget("2026-11-30", 1_000),
+    Seal("2026-11-30", 86_400, 6),
+    Entry(7, 86_400, sealed=[Seal("2026-11-30", 86_400, 6, 2, {"jev": SealedBudget("2026-11-30", 1_000, 1, 2, 3)})]),
+    Seal(
+        "2026-11-30", 86_400, 6, 2, {"jev": SealedBudget("2026-11-30", 1_000, 1, 2, 3), "b": SealedBudget("total", 9)}
+    ),
+    SealedBudget("2026-11-30", 1_000, 1, 2, 3),
     Told(engine="e1", upto=7, n=1, told=[Entry(7, 1_000)]),
     Answer("_INBOX.x", 7, 1_000, [Done("f")]),
     Reply(8, "00ff", [Answer("_INBOX.x", 7, 1_000, [Done("f")])]),
@@ -336,6 +345,23 @@ CARRIED: list[msgspec.Struct] = [
     Life("a", "open", 7, 1_000, {"usd": 0}, {"usd": 400}, {"usd": 5}, 601_000, {"jev": "2026-11-30"}),
     DayTotals("jev", "usd", 9, "2026-11-30", 0, 86_400, 8, 1_000),
     DayTotals("jev", "usd", 9, "2026-11-30", 0, 86_400, 8, 1_000, 1, 2, 3, 4, 5, 6, 7, {"busy": 1}, 8, 9, 10),
+    Sealed("2026-11-30", 86_400, 7, 86_405),
+    DayTotals(
+        "jev",
+        "usd",
+        9,
+        "2026-11-30",
+        0,
+        86_400,
+        8,
+        1_000,
+        1,
+        2,
+        3,
+        sealed=Sealed("2026-11-30", 86_400, 7, 86_405),
+        settled_after_seal=-1,
+        extra_after_seal=1,
+    ),
 ]
 
 STORED_CARRIED = """
@@ -349,6 +375,19 @@ STORED_CARRIED = """
 
 {"seq":7,"at":1000,"lapsed":[{"hold":"a","charged":{"usd":400}}],"out":[{"outcome":"done","id":"f"},
  {"outcome":"late","id":"a","by":5000}]}
+
+{"period":"2026-11-30","limit":1000}
+
+{"day":"2026-11-30","end":86400,"upto":6}
+
+{"seq":7,"at":86400,"sealed":[{"day":"2026-11-30","end":86400,"upto":6,"open_holds":2,
+ "budgets":{"jev":{"period":"2026-11-30","limit":1000,"settled":1,"held":2,"extra":3}}}]}
+
+{"day":"2026-11-30","end":86400,"upto":6,"open_holds":2,
+ "budgets":{"jev":{"period":"2026-11-30","limit":1000,"settled":1,"held":2,"extra":3},
+ "b":{"period":"total","limit":9}}}
+
+{"period":"2026-11-30","limit":1000,"settled":1,"held":2,"extra":3}
 
 {"v":1,"engine":"e1","upto":7,"n":1,"told":[{"seq":7,"at":1000}]}
 
@@ -377,6 +416,12 @@ STORED_CARRIED = """
 {"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000,
  "settled":1,"held":2,"extra":3,"peak":4,"first_exhausted_at":5,"holds":6,"settles":7,"refused":{"busy":1},
  "overruns":8,"strays":9,"lapsed":10}
+
+{"day":"2026-11-30","end":86400,"seq":7,"at":86405}
+
+{"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000,
+ "settled":1,"held":2,"extra":3,"sealed":{"day":"2026-11-30","end":86400,"seq":7,"at":86405},
+ "settled_after_seal":-1,"extra_after_seal":1}
 """
 
 SEALED = (

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from wallets import TODAY, Books, amount, amounts, budget, moment
 
-from engine.core.documents import DayTotals, Life, Status
+from engine.core.documents import DayTotals, Life, Sealed, Status
 from engine.core.messages import Entry, KnownUse, Loss, Option
 from engine.core.plan import Budget, LapsePolicy, Plan, Tier, Tiers
 from engine.core.restore import NotRestoredError, load
@@ -70,6 +70,8 @@ def remembered(projection: Projection) -> dict[str, object]:
     known = {
         "wallet": projection.wallet.dump(),
         "totals": projection.totals,
+        "sealed": projection.sealed,
+        "_unsealed": projection._unsealed,
         "_seen": {key: projection._seen[key] for key, meter in meters.items() if meter.used or key in projection._seen},
         "_lives": projection._lives.dump(projection.wallet.at),
         "dirty": ...,
@@ -397,7 +399,7 @@ def test_totals_of_another_schema_are_not_restored() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
     beside = shown.projection.beside()
-    for other, why in ((beside.replace(b'"schema":1', b'"schema":2'), "schema 2"), (b"", "no totals")):
+    for other, why in ((beside.replace(b'"schema":2', b'"schema":1'), "schema 1"), (b"", "no totals")):
         with pytest.raises(NotRestoredError, match=why):
             Projection.restored(load(shown.wallet.dump()), other)
 
@@ -408,3 +410,71 @@ def test_after_a_restart_every_document_is_written_again() -> None:
     shown.projection.dirty.clear()
     restored = Projection.restored(load(shown.wallet.dump()), shown.projection.beside())
     assert restored.dirty == {("jev", TODAY)}
+
+
+# --- sealed days ------------------------------------------------------------------------------------------------------
+
+
+def test_a_day_shows_by_what_and_when_it_was_sealed() -> None:
+    shown = Shown()
+    shown.at("09:00").settle("a", "0.30")
+    assert shown.day().sealed is None
+    shown.at(f"{TOMORROW} 00:00:05").tick()
+    assert shown.day().sealed == Sealed(TODAY, moment(f"{TOMORROW} 00:00"), shown.seq, moment(f"{TOMORROW} 00:00:05"))
+    assert (shown.day().seq, shown.day().settled_after_seal) == (shown.seq, 0)
+    assert ("jev", TODAY) in shown.projection.dirty
+
+
+def test_what_is_charged_to_a_sealed_day_counts_there_and_is_shown_apart() -> None:
+    shown = Shown(jev=budget("1.00", source="cloudflare"))
+    shown.at("23:00").hold("a", "0.40", ttl_s=7200)
+    shown.hold("b", "0.20", ttl_s=10)
+    shown.at(f"{TOMORROW} 00:30").settle("a", "0.25")
+    shown.settle("b", "0.05")  # a correction of its lapse
+    shown.adjust("-0.01")
+    shown.observe("0.50")
+    day = shown.day()
+    assert (day.settled, day.settled_after_seal) == (usd("0.29"), usd("0.09"))
+    assert (day.extra, day.extra_after_seal) == (usd("0.21"), usd("0.21"))
+    assert ("jev", TOMORROW) not in shown.projection.totals
+
+
+def test_what_lapses_at_the_very_end_comes_after_the_seal_and_what_was_due_before_does_not() -> None:
+    shown = Shown()
+    shown.at("23:59:00").hold("a", "0.40", ttl_s=30)
+    shown.hold("b", "0.20", ttl_s=60)
+    shown.at(f"{TOMORROW} 08:00").tick()
+    assert (shown.day().settled, shown.day().settled_after_seal) == (usd("0.60"), usd("0.20"))
+
+
+def test_a_day_minus_what_came_after_is_what_its_seal_says() -> None:
+    shown = Shown()
+    shown.at("22:00").hold("a", "0.40", ttl_s=86_400)
+    shown.settle("x", "0.20")
+    shown.at(f"{TOMORROW} 00:00").settle("a", "0.70")
+    [seal] = shown.entries[-1].sealed
+    assert shown.day().settled - shown.day().settled_after_seal == seal.budgets["jev"].settled == usd("0.20")
+
+
+def test_a_month_is_sealed_by_the_day_that_ends_it_and_all_time_never() -> None:
+    shown = Shown(
+        month=budget("9.00", per="month"), ever=budget("9.00", per="total"), tokyo=budget("9.00", zone="Asia/Tokyo")
+    )
+    shown.at("12:00").settle("a", "0.30")
+    shown.at("16:00").tick()
+    totals = shown.projection.totals
+    assert totals["month", "2026-11"].sealed is None
+    assert totals["tokyo", "2026-11-30"].sealed is None  # it ended at 15:00, within the wallet's day
+    shown.at(f"{TOMORROW} 00:00").tick()
+    days = {key: one.sealed.day if one.sealed is not None else "" for key, one in totals.items()}
+    assert days["month", "2026-11"] == days["tokyo", "2026-11-30"] == TODAY
+    assert days["ever", "total"] == ""
+
+
+def test_a_period_that_is_first_charged_after_its_seal_names_the_seal_of_its_own_day() -> None:
+    shown = Shown()
+    for day in ("2026-12-01", "2026-12-02", "2026-12-03"):
+        shown.at(f"{day} 00:00").tick()
+    shown.settle("lost", "0.30", held_at="2026-12-01 12:00")
+    day = shown.day(TOMORROW)
+    assert (day.sealed.day if day.sealed is not None else "", day.settled_after_seal) == (TOMORROW, usd("0.30"))

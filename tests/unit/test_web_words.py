@@ -12,6 +12,7 @@ from engine.core.periods import TOTAL, period_at
 from engine.core.plan import Budget, Per
 from engine.errors import BadAsk, Misconfigured
 from web import wording
+from web.ask_settings import STAND_IN
 from web.moments import format_bound, format_moment, parse_moment
 from web.settings import Settings, from_environment, read_admin_key
 
@@ -109,8 +110,9 @@ def test_a_period_that_never_ends_has_no_end() -> None:
 
 
 def test_settings_have_plain_defaults() -> None:
-    assert from_environment({}) == Settings()
-    assert from_environment({"PURSE_OPEN": "", "PURSE_PORT": "", "OTHER": "x"}) == Settings()
+    plain = Settings(ask=STAND_IN)
+    assert from_environment({}) == plain
+    assert from_environment({"PURSE_OPEN": "", "PURSE_PORT": "", "OTHER": "x"}) == plain
 
 
 def test_settings_come_from_the_environment(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_settings_come_from_the_environment(tmp_path: Path) -> None:
     settings = from_environment(environment)
     assert settings == Settings(
         nats_url="nats://u:p@h:1", wallet="w", data=tmp_path, host="::1", port=0, open=True, refusal_status=429,
-        admin_key="purse_key",
+        admin_key="purse_key", ask=STAND_IN,
     )  # fmt: skip
     assert "purse_key" not in repr(settings)
     assert "u:p" not in repr(settings)
