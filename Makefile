@@ -24,7 +24,7 @@ chaos: .venv/dev
 	$(BIN)/python -m bench.chaos
 	PURSE_SOAK=1 $(BIN)/pytest -s tests/integration/test_takeover.py tests/integration/test_cluster.py --timeout 0
 bench: .venv/dev
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --litellm
 clean:
 	rm -rf .venv dist tests/sdk/node_modules
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -23,13 +22,16 @@ from bench import machine, report
 from bench.contender import Contender, Shape
 from bench.core import Figure
 from bench.drive import WARM_UP_S, WARM_UP_S_QUICK, Sample, drive
+from bench.loop import run_until_signalled
 from bench.peers import PEERS
+from bench.proxy import litellm as peer_proxy
+from bench.proxy import show
+from bench.proxy.measure import ROUNDS_LEAST, measure_proxies
 from bench.purse import PURSE
 
 RESULTS = Path(__file__).with_name("results.json")
 QUICK_S = 1.0
 FOLDER_PREFIX = "purse-bench-"
-EXIT_INTERRUPTED = 130
 
 
 class CoreFailedError(RuntimeError):
@@ -43,8 +45,9 @@ class CoreFailedError(RuntimeError):
     "--runs", default=1, show_default=True, help="Rounds over everything; the median is told. 5 for the record."
 )
 @click.option(
-    "--only", default="", metavar="TEXT", help='Only what has this in its name: "256", "batches", "redis", "core".'
+    "--only", default="", metavar="TEXT", help='Only what has this in its name: "256", "redis", "core", "proxy".'
 )
+@click.option("--litellm", is_flag=True, help="Install LiteLLM into .venv/litellm first, if it is not there.")
 @click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -52,15 +55,17 @@ class CoreFailedError(RuntimeError):
     show_default=True,
     help="On which disk the contenders keep their data, for as long as it takes.",
 )
-def main(seconds: float, quick: bool, runs: int, only: str, folder: Path) -> None:
-    """Common Purse next to its durable peers, in one run."""
+def main(seconds: float, quick: bool, runs: int, only: str, litellm: bool, folder: Path) -> None:
+    """Common Purse next to its durable peers and to another proxy, in one run."""
     if quick:
         seconds = QUICK_S
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(30),  # warnings
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
     )
-    sys.exit(_run(_bench(Plan(seconds, quick, runs, only, folder))))
+    if litellm and (failed := peer_proxy.install()) is not None:
+        print(failed, file=sys.stderr)
+    sys.exit(run_until_signalled(_bench(Plan(seconds, quick, runs, only, folder))))
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -85,13 +90,18 @@ async def _bench(plan: Plan) -> None:
         contenders = _contenders(console)
         figures = await _core(plan) if plan.wants("core") else []
         measured = await _measure(plan, contenders, root)
+        rounds = 1 if plan.quick else max(ROUNDS_LEAST, plan.runs)
+        proxies = await measure_proxies(
+            console, root, wants=plan.wants, seconds=plan.seconds, rounds=rounds, quick=plan.quick, say=_say
+        )
         after = machine.syncs(root)
     report.show(console, measured, figures, PURSE)
+    show.show(console, proxies, rounds)
     console.print(f"fdatasync of 4 KiB afterwards: p50 {after.p50_ms:.2f} ms, p99 {after.p99_ms:.2f} ms")
     if plan.only:
         console.print(f"only a part was measured: {RESULTS.name} stays as it was")
         return
-    made = report.rows(measured, figures, PURSE)
+    made = [*report.rows(measured, figures, PURSE), *show.rows(proxies)]
     report.write(RESULTS, report.Results(made, report.machine_facts(here, before, after), plan.seconds, plan.runs))
     console.print(f"median of {plan.runs}; written to {RESULTS}")
 
@@ -153,31 +163,6 @@ async def _one(plan: Plan, contender: Contender, shape: Shape, root: Path) -> Sa
 
 def _say(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
-
-
-def _run(program: Coroutine[None, None, None]) -> int:
-    """Run it on uvloop where that installs. A signal ends it the orderly way: servers stopped, folders gone."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_until_signalled(program))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-async def _until_signalled(program: Coroutine[None, None, None]) -> int:
-    running = asyncio.ensure_future(program)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
-    try:
-        await running
-    except asyncio.CancelledError:
-        return EXIT_INTERRUPTED
-    return 0
 
 
 if __name__ == "__main__":

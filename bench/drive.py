@@ -88,8 +88,8 @@ async def _measure(client: Client, window: _Window, seconds: float) -> Sample:
     latencies = sorted(window.latencies)
     return Sample(
         decisions_per_s=window.decisions / took_s,
-        p50_ms=1e3 * _percentile(latencies, 0.50),
-        p99_ms=1e3 * _percentile(latencies, 0.99),
+        p50_ms=1e3 * percentile(latencies, 0.50),
+        p99_ms=1e3 * percentile(latencies, 0.99),
         client_us=1e6 * own_s / window.decisions,
         service_us=1e6 * service_s / window.decisions if service_s else None,
     )
@@ -126,7 +126,7 @@ async def _check_books(client: Client, shape: Shape, granted: int) -> None:
         raise WrongBooksError(f"{shape.title}: the shared budget has used {used:,}, granted was {expected:,}")
 
 
-def _percentile(ordered: Sequence[float], share: float) -> float:
+def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 

@@ -228,7 +228,8 @@ async def test_b18_b22_what_a_call_cost_while_the_stream_is_away_is_on_disk_and_
         fake.go.set()
         async with asyncio.timeout(WITHIN_S):
             assert await calling == 200, "the answer is not held up by the wallet"
-        assert any(path.read_bytes() for path in (tmp_path / "spool" / wallet_name).glob("*.spool"))
+        spool = tmp_path / "spool" / wallet_name
+        await eventually(lambda: any(path.read_bytes() for path in spool.glob("*.spool")))
         assert await guard.call() == 503, "nothing is sent while nobody can decide"
         assert len(fake.requests) == 1
         await own_server.start()

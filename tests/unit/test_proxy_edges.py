@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from io import BytesIO
 from typing import Any
 
@@ -21,6 +22,7 @@ from engine.errors import Misconfigured
 from engine.plan_file import parse_toml
 from web import crowd
 from web.proxy import bodies
+from web.proxy.bodies import read_json
 from web.proxy.upstreams import read_upstreams
 from web.settings import from_environment
 
@@ -230,3 +232,24 @@ async def test_e16_a_provider_that_is_not_set_up_says_so() -> None:
         heard = await desk.post("/workers-ai/v1/chat/completions", ASKED)
         assert heard.status == 404
         assert "[upstreams.workers-ai]" in str(heard.body)
+
+
+# --- what an upstream sends -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a": 1, "a": 2}', "[0.1, 1e5, 1E-400, -0.0, 18446744073709551616, 1e999999]", '"\\ud800"', '{"a": "\ud800"}',
+        "[Infinity]", '"\\ud83d\\ude00"', "  {} ",
+    ],
+)  # fmt: skip
+def test_what_an_upstream_says_is_read_with_exact_numbers_and_half_characters(raw: str) -> None:
+    """A chunk of a stream that cannot be read is not counted: we read no less than Python does."""
+    wanted = json.loads(raw, parse_float=Decimal)
+    assert repr(read_json(raw)) == repr(wanted)
+
+
+@pytest.mark.parametrize("raw", ["", "{", "[01]", "\ufeff{}", b"\xff", "[" * 100_000])
+def test_what_is_no_json_is_nothing(raw: str | bytes) -> None:
+    assert read_json(raw) is None

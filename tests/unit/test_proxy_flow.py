@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from desk_client import DOLLAR, KEY
-from guarded import ASKED, CHAT, MESSAGES, UPSTREAM_KEY, completion, over_openai, scripted
+from fake_purse import Answered
+from guarded import ASKED, CHAT, MESSAGES, UPSTREAM_KEY, Guarded, completion, over_openai, scripted
 from providers.faults import HANGS_BEFORE_ANSWER, Fault
 from providers.production import Reply, words
 
-from engine.core.messages import Held, Hold, Option, Settle
+from engine.core.messages import AnyAsk, Held, Hold, Option, Settle
 from engine.core.plan import Budget, Plan, Tier, Tiers
 from engine.errors import NoAnswer
 from web.desk import DESK
+from web.proxy import hold
 from web.proxy.guard import GUARD
 from web.proxy.hold import Endings, OpenHold
 from web.proxy.openai_chat import ChatCompletions
@@ -38,6 +40,64 @@ async def test_a_call_is_held_before_it_is_sent_and_settled_at_what_was_used() -
         assert (settle.hold, settle.estimated, settle.amounts) == (hold.id, False, {"usd": guard.billed})
         assert hold.options[0].amounts["usd"] >= guard.billed > 0
         assert guard.meter() == (guard.billed, 0)
+
+
+async def test_no_answer_waits_for_its_settlement(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with over_openai() as guard:
+        settling = stuck_settles(guard, monkeypatch)
+        assert (await guard.chat()).status == 200
+        assert guard.settles == []
+        settling.go.set()
+        await guard.settled()
+        assert guard.meter() == (guard.billed, 0)
+
+
+async def test_whoever_closes_waits_for_settlements_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with over_openai() as guard:
+        settling = stuck_settles(guard, monkeypatch)
+        assert (await guard.chat()).status == 200
+        asyncio.get_running_loop().call_later(0.05, settling.go.set)
+    assert guard.meter() == (guard.billed, 0)
+
+
+async def test_past_a_bound_answers_wait_for_their_settlements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold, "ENDINGS_MAX", 0)
+    async with over_openai() as guard:
+        settling = stuck_settles(guard, monkeypatch)
+        call = asyncio.create_task(guard.chat())
+        await settling.begun.wait()
+        for _ in range(3):
+            await guard.desk.get("/livez")
+        assert not call.done()
+        settling.go.set()
+        assert (await call).status == 200
+
+
+async def test_a_call_is_settled_before_whoever_made_it_can_hold_again() -> None:
+    async with over_openai() as guard:
+        for _ in range(3):
+            assert (await guard.chat()).status == 200
+        assert [type(ask) for ask in guard.purse.asked] == [Hold, Settle] * 3
+
+
+class Stuck:
+    """Settlements that do not go on before `go`."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+
+def stuck_settles(guard: Guarded, monkeypatch: pytest.MonkeyPatch) -> Stuck:
+    settling, asked = Stuck(), guard.purse.ask
+
+    async def ask(one: AnyAsk, *, wait_s: float = 5.0) -> Answered:
+        if isinstance(one, Settle):
+            settling.begun.set()
+            await settling.go.wait()
+        return await asked(one, wait_s=wait_s)
+
+    monkeypatch.setattr(guard.purse, "ask", ask)
+    return settling
 
 
 async def test_the_answer_says_what_was_granted() -> None:

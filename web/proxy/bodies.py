@@ -26,6 +26,7 @@ BODY_TIMEOUT_S = 60.0
 _IN_PATH = re.compile(r"[A-Za-z0-9@._:/~-]{1,256}", re.ASCII)
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_exact = msgspec.json.Decoder(float_hook=Decimal)
 
 
 class Body:
@@ -79,6 +80,8 @@ async def _read(request: web.Request) -> bytes:
         raise _declined(415, "not_json", "Send the body as `Content-Type: application/json`, in UTF-8.")
     if (request.content_length or 0) > BODY_BYTES_MAX:
         raise _too_large()
+    if request.content.is_eof() and request.content.total_bytes <= BODY_BYTES_MAX:
+        return await request.content.read()  # it came with the headers: no clock is needed
     read = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -101,6 +104,10 @@ def _declined(status: int, reason: str, message: str) -> Declined:
 
 def read_json(raw: bytes | str) -> object:
     """What an upstream sent, with exact numbers; None if it is no JSON."""
+    try:
+        return _exact.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # Python's own reads a little more, such as half of a character
     try:
         return json.loads(raw, parse_float=Decimal)
     except (ValueError, RecursionError):

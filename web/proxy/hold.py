@@ -5,7 +5,8 @@
     nobody knows                                 settled at a guess, `estimated`: what was seen, or the whole grant
 
 If the process dies, the hold lapses and is charged: never free. A settle goes through the client, whose spool keeps it
-while the stream is away; nothing here waits for longer than `SETTLE_WAIT_S`.
+while the stream is away. Nobody's answer waits for it: it is on its way before whoever called can hear that the call is
+over and ask again, and goes to the stream before what they ask then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PROGRESS_S = 2.0
 PROGRESS_STEPS = 20  # told sooner where another twentieth of the grant is used
 RENEW_SHARE = 2  # renewed when 1/2 of its time is over
 RENEW_WAIT_S = 5.0
+ENDINGS_MAX = 4_096
+"""Settlements whose callers have gone on. Past it callers wait for their own: calls must not end faster than that."""
 
 log = structlog.get_logger()
 
@@ -43,6 +46,10 @@ class Endings:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    @property
+    def crowded(self) -> bool:
+        return len(self._tasks) > ENDINGS_MAX
 
     async def close(self) -> None:
         while self._tasks:
@@ -68,8 +75,9 @@ class OpenHold:
         self._ending = Settle(hold=held.id, release=True)
         self._watched: Callable[[], Amounts] = dict
         self._told: Amounts = {}
-        self._told_at = time.monotonic()
+        self._told_at = self._began = time.monotonic()
         self._keeper: asyncio.Task[None] | None = None
+        self._keeps_later: asyncio.TimerHandle | None = None
 
     # --- what is known of its end -------------------------------------------------------------------------------------
 
@@ -96,33 +104,40 @@ class OpenHold:
     # --- its life -----------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> OpenHold:
-        self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        self._keeps_later = asyncio.get_running_loop().call_later(LOOK_S, self._begin_to_keep)
         return self
+
+    def _begin_to_keep(self) -> None:
+        """Most calls are over before anything is to be kept: they need no keeper."""
+        self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The settle is on its way before anything here waits: whoever cancels this cannot stop it."""
+        """The settle is on its way before this returns: whoever cancels this cannot stop it."""
         ending = self._endings.begin(self._purse, self._ending)
+        if self._keeps_later is not None:
+            self._keeps_later.cancel()
         if self._keeper is not None:
             self._keeper.cancel()
             if self._keeper.done() and not self._keeper.cancelled():
                 self._keeper.result()  # a bug of ours: it never ends by itself
-        await asyncio.shield(ending)
+        if self._endings.crowded:
+            await asyncio.shield(ending)
 
     async def _keep(self) -> None:
         """Tell progress, and renew the hold while the call runs."""
         length_s = max(1.0, (self.held.expires_at - self.held.at) / NS_PER_S)
-        n, renew_at = 1, time.monotonic() + length_s / RENEW_SHARE
+        n, renew_at = 1, self._began + length_s / RENEW_SHARE
         while True:
-            await asyncio.sleep(LOOK_S)
             try:
                 await self._tell_progress()
                 if time.monotonic() >= renew_at:
                     renewed = await self._renew(n)
                     n, renew_at = n + 1, time.monotonic() + length_s / RENEW_SHARE if renewed else float("inf")
             except PurseError:
-                continue  # the next look tries again; a hold that runs out meanwhile is charged
+                pass  # the next look tries again; a hold that runs out meanwhile is charged
+            await asyncio.sleep(LOOK_S)
 
     async def _tell_progress(self) -> None:
         granted = self.held.amounts

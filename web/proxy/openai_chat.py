@@ -6,6 +6,7 @@ Whatever has no bound that we know, or no price in the book, is refused by its f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
 
 from web.proxy.bodies import check_spelling, count_of, flag_of, text_of
 from web.proxy.dialect import Call, Incoming, Meter, Outgoing, Provider, Reading, Way
@@ -58,13 +59,14 @@ class ChatCompletions:
             incoming.body.member("stream_options")
         caps = [cap for cap in (count_of(body, field) for field in CAPS) if cap is not None]
         choices = [count_of(body, field, most=CHOICES_MAX) or 1 for field in ("n", "best_of")]
+        intake = cache(partial(_intake, body))
         return Call(
             model=model,
-            input_tokens=lambda asked: _intake(body, asked).most_tokens(),
+            input_tokens=lambda asked: intake(asked).most_tokens(),
             output_tokens=min(caps, default=None),
             choices=max(choices),
             stream=stream,
-            audio=_may_sound(body, model),
+            audio=_may_sound(body, model) or intake(model).audio,
             service=service_of(body.get("service_tier")),
             hidden=hides_tokens(model),
         )
@@ -110,7 +112,7 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
 def _may_sound(body: Mapping[str, object], model: str) -> bool:
     modalities = body.get("modalities")
     asked = isinstance(modalities, list) and "audio" in modalities
-    return asked or body.get("audio") is not None or "audio" in model or _intake(body, model).audio
+    return asked or body.get("audio") is not None or "audio" in model
 
 
 CHAT = ChatCompletions()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import msgspec
 
@@ -66,6 +67,8 @@ def options_of(call: Call, upstream: Upstream, book: PriceBook, plan: Plan) -> l
     asked = call.output_tokens if call.output_tokens is not None else upstream.default_max_tokens
     units = frozenset(budget.unit for budget in plan.budgets.values()) & {"tokens", "requests"}
 
+    input_tokens = cache(call.input_tokens)  # a long prompt is counted once for all ways with one model
+
     def priced(model: str, output_tokens: int) -> Priced:
         price = book.find(upstream.provider, model)
         if price is None:
@@ -74,7 +77,7 @@ def options_of(call: Call, upstream: Upstream, book: PriceBook, plan: Plan) -> l
             raise unbounded("service_tier", "this model has no price for that service tier")
         if call.audio and not price.hears:
             raise unbounded("messages", "this model has no price for sound")
-        return Priced(Way(model, output_tokens), price, call.input_tokens(model), call, units)
+        return Priced(Way(model, output_tokens), price, input_tokens(model), call, units)
 
     ways = [("full", GRADE_FULL, priced(call.model, asked))]
     if plan.tiers is msgspec.UNSET:

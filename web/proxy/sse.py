@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 EVENT_BYTES_MAX = 8 * 1024 * 1024
 """One event may carry an image; a stream without an end of an event is none."""
@@ -23,8 +23,7 @@ class StreamBroken(Exception):
     """What came is no stream of events: one of them has no end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """`data` is None where there is none: a comment that keeps the connection alive."""
 
     data: str | None
@@ -62,6 +61,8 @@ class Parser:
             self._buffer.clear()
 
     def _event(self, raw: bytes) -> Event:
+        if self._begun and raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and b"\r" not in raw:
+            return Event(raw[6:-2].decode("utf-8", "replace"), "", raw)  # what nearly all are
         text = raw.decode("utf-8", "replace")
         if not self._begun:
             self._begun = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 _Truncate = Callable[[str, int, str], tuple[str, int]]
 
@@ -45,6 +45,8 @@ AUDIO_BYTES_PER_TOKEN = 10
 
 TEXTS_EXACT_MAX = 10_000
 """More texts than this in one call are counted by their bytes: two million of one letter took the tokenizer 3 s."""
+
+MODELS_REMEMBERED_MAX = 256
 
 _COUNT_ALL = 1 << 30
 _PIECE_CHARS = 1 << 16  # 8 MB of blanks in one piece took the tokenizer 3.4 s, in pieces 0.17 s
@@ -105,9 +107,14 @@ def bytes_bound(text: str) -> int:
 
 def encoding_of(model: str) -> str | None:
     """The tokenizer that counts the texts of a model exactly; None where it is not public, or not loaded here."""
-    name = _bare(model)
-    found = next((encoding for encoding, known in _ENCODINGS if known.match(name)), None)
+    found = _public(model)
     return found if found in _loaded else None
+
+
+@lru_cache(MODELS_REMEMBERED_MAX)  # asked for every piece of a stream
+def _public(model: str) -> str | None:
+    name = _bare(model)
+    return next((encoding for encoding, known in _ENCODINGS if known.match(name)), None)
 
 
 def image_tokens(model: str) -> int:
@@ -127,8 +134,10 @@ def _bare(model: str) -> str:
 
 
 def _exact(count: _Truncate, text: str, encoding: str) -> int:
-    pieces = range(0, len(text), _PIECE_CHARS)
     try:
+        if len(text) <= _PIECE_CHARS:
+            return count(text, _COUNT_ALL, encoding)[1]
+        pieces = range(0, len(text), _PIECE_CHARS)
         counted = sum(count(text[start : start + _PIECE_CHARS], _COUNT_ALL, encoding)[1] for start in pieces)
     except UnicodeEncodeError:  # half of a surrogate pair is no text of anybody's
         return bytes_bound(text)

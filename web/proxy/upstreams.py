@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import SimpleNamespace
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -61,9 +62,12 @@ class Upstream:
 
     @property
     def timeout(self) -> aiohttp.ClientTimeout:
-        return aiohttp.ClientTimeout(
-            total=None, connect=self.connect_s, sock_connect=self.connect_s, sock_read=self.idle_s
-        )
+        return _timeout(self.connect_s, self.idle_s)
+
+
+@cache
+def _timeout(connect_s: float, idle_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, connect=connect_s, sock_connect=connect_s, sock_read=idle_s)
 
 
 def read_upstreams(tables: Mapping[str, object], environment: Mapping[str, str]) -> dict[str, Upstream]:

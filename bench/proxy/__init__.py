@@ -1,0 +1,1 @@
+"""What a proxy adds to a call: the direct upstream, Common Purse and LiteLLM's proxy in one run."""
