@@ -6,7 +6,6 @@ import asyncio
 import json
 import signal
 import time
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -99,19 +98,6 @@ async def test_a_freeze_with_an_end_ends_by_itself(
         found = await audited(journal)
         assert isinstance(found.entries[refused].out[0], Frozen)
         assert isinstance(found.entries[granted].out[0], Held)
-
-
-async def test_an_engine_whose_clock_is_five_minutes_behind_the_streams_stops_and_says_so(
-    nats_server: EmbeddedServer, wallet_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    behind = SimpleNamespace(time_ns=lambda: time.time_ns() - 301 * SECOND, monotonic=time.monotonic)
-    monkeypatch.setattr(service, "time", behind)
-    async with wallet_on(nats_server.url, wallet_name) as journal:
-        async with engine_on(nats_server.url, wallet_name, ready=False) as started:
-            error = await started.end()
-        assert isinstance(error, Untrusted)
-        assert "clock is 301 s ahead of this machine's" in str(error)
-        assert (await audited(journal)).tolds == []
 
 
 async def test_an_engine_started_again_has_the_same_wallet_to_the_byte(

@@ -168,10 +168,12 @@ async def test_two_engines_never_grant_more_than_the_limit(nats_server: Embedded
 async def test_an_engine_that_decides_by_other_rules_stops_instead_of_speaking(
     nats_server: EmbeddedServer, wallet_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def generous(wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, heard: list[AnyOutcome]) -> Entry:
+    def generous(
+        wallet: Wallet, *, seq: int, ts: int, asks: Sequence[AnyAsk] | None, heard: list[AnyOutcome], skipped: bool
+    ) -> Entry:
         """Settles everything at nothing."""
         free = [Settle(ask.hold, release=True) if isinstance(ask, Settle) else ask for ask in asks or ()]
-        return tell(wallet, seq=seq, ts=ts, asks=free, heard=heard)
+        return tell(wallet, seq=seq, ts=ts, asks=free, heard=heard, skipped=skipped)
 
     url = nats_server.url
     async with wallet_on(url, wallet_name) as journal, engine_on(url, wallet_name) as right:
