@@ -370,15 +370,22 @@ async def test_h1_h4_a_settle_that_was_spooled_outlives_the_server_and_the_web_p
         assert unheard["detail"].endswith("What was settled is kept and will count.")
         status, refused = await api.hold("call-2", "0.25", wait_s=0.2)
         assert (status, "spooled" in refused) == (503, False)
-        assert (await api.get("/readyz?verbose"))[1]["spool_depth"] == 1
+        depth = (await api.get("/readyz?verbose"))[1]["spool_depth"]
+        assert depth in (1, 2), (
+            "the settle; and the give-up of call-2, if that may have left before the server was gone"
+        )
         api.web.signal(signal.SIGKILL)
         await api.web.wait()
         await own_server.start()
         async with web_on(api, tmp_path) as again:
             await eventually(lambda: _settled(again, "0.2"))
-            assert (await again.get("/readyz?verbose"))[1]["spool_depth"] == 0
+            await eventually(lambda: _spool_empty(again))
             status, settled = await again.settle("call-1", "0.2")
             assert (status, settled["outcome"], settled["charged"]) == (200, "again", {"usd": "0.2"})
+
+
+async def _spool_empty(api: Api) -> bool:
+    return bool((await api.get("/readyz?verbose"))[1]["spool_depth"] == 0)
 
 
 @asynccontextmanager
