@@ -201,11 +201,11 @@ async def test_a_call_is_refused_where_the_dollar_is_spent_and_nothing_is_sent(
         guarded_on(nats_server, wallet_name, fake, tmp_path) as guard,
     ):
         statuses = await asyncio.gather(*(guard.call() for _ in range(CALLERS)))
-        while (last := await guard.call()) == 200:
-            pass
+        while (last := await guard.call()) in (200, 429):  # 429: the last settlements are still on their way
+            await guard.all_ended()
         sent = len(fake.requests)
         assert last == 402
-        assert set(statuses) == {200, 429}
+        assert {200} < set(statuses) <= {200, 402, 429}
         assert sent == len(fake.ledger.lines)
         found = await guard.all_ended()
         assert total(found) == (fake.ledger.total, 0)
