@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import msgspec
-import structlog
 
-from commonpurse.aside import store_of
 from commonpurse.commands import DEFAULT_DATA, CannotTrust, Face, Failed, on_terminal, say
-from commonpurse.record_server import server_of
-from engine.errors import Misconfigured, PurseError, Untrusted
-from engine.journal import Journal
+from commonpurse.reading import Whence, log_errors_only, opened, progress_shown
+from engine.errors import PurseError, Untrusted
 from projector.day_range import DayError
 from projector.export import export as export_rows
 from projector.export_files import Bounds, format_of
 from projector.raw_export import RawBounds, export_raw
-from projector.reading import StreamSource
-
-Progress = Callable[[int, int], None]
 
 
 @click.command()
@@ -66,7 +56,7 @@ def export(
     try:
         if out is not None:
             format_of(out)
-        written = asyncio.run(_export(days or "", out, raw, data=data, nats=nats, wallet=wallet))
+        written = asyncio.run(_export(days or "", out, raw, Whence(data, wallet, nats)))
     except Untrusted as error:
         raise CannotTrust(str(error)) from error
     except DayError as error:
@@ -80,47 +70,15 @@ def export(
     return _tell(written, str(out or raw))
 
 
-async def _export(
-    days: str, out: Path | None, raw: Path | None, *, data: Path, nats: str | None, wallet: str
-) -> Bounds | RawBounds:
-    _log_errors_only()
-    if nats is None and not store_of(data).is_dir():
-        raise Misconfigured(f"there is no store in {data} yet: `purse up` makes it")
-    async with (
-        server_of(data, wallet=wallet, nats=nats) as server,
-        Journal.connect(server.url, wallet=wallet, name="purse-export") as journal,
-    ):
-        source = StreamSource(journal)
-        with _shown(drawn=on_terminal()) as progress:
+async def _export(days: str, out: Path | None, raw: Path | None, whence: Whence) -> Bounds | RawBounds:
+    log_errors_only()
+    async with opened(whence) as record:
+        with progress_shown(drawn=on_terminal()) as progress:
             if out is None:
                 assert raw is not None
-                return await export_raw(source, raw, progress=progress)
-            now = await journal.now() or time.time_ns()
-            return await export_rows(source, days, out, now=now, progress=progress)
-
-
-def _log_errors_only() -> None:
-    """Standard output is for what was written alone."""
-    logging.getLogger("nats").setLevel(logging.CRITICAL)
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger("error"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-
-
-@contextmanager
-def _shown(*, drawn: bool) -> Iterator[Progress | None]:
-    """A bar on standard error where a person watches."""
-    if not drawn:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=None)
-        yield lambda seq, last: progress.update(bar, completed=seq, total=last, description=f"sequence {seq:,}")
+                return await export_raw(record.source, raw, progress=progress)
+            now = record.now or time.time_ns()
+            return await export_rows(record.source, days, out, now=now, progress=progress)
 
 
 def _tell(written: Bounds | RawBounds, file: str) -> None:
