@@ -8,6 +8,7 @@ what the record proves, what the projector and the web show.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import sys
@@ -28,6 +29,7 @@ from engine.core.amounts import SCALES
 
 DIFFERENCES_SHOWN = 20
 END_WAIT_S = 120.0
+WEB_WITHIN_S = 30.0
 ROOT = Path(__file__).parents[2]
 
 
@@ -100,12 +102,24 @@ where = {{ lane = "{NARROW}" }}
 
 
 async def _web(opened: Opened, settled: dict[str, int]) -> list[str]:
-    """The web shows what the projector does."""
+    """The web shows what the projector does, as soon as it is back from the last kill."""
+    shown: dict[str, int] | None = None
+    until = time.monotonic() + WEB_WITHIN_S
+    while shown != settled and time.monotonic() < until:
+        with contextlib.suppress(aiohttp.ClientConnectionError):
+            shown = await _shown(opened)
+        await asyncio.sleep(0.1)
+    return [] if shown == settled else [f"the web shows {shown}, the projector {settled}"]
+
+
+async def _shown(opened: Opened) -> dict[str, int] | None:
+    """What `/v1/status` says is settled, budget by budget; None while it cannot say."""
     headers = {"Authorization": f"Bearer {opened.key}"}
     async with aiohttp.ClientSession(headers=headers) as session, session.get(f"{opened.page}v1/status") as answer:
-        shown = {one["name"]: amounts.parse(one["settled"], unit="usd", scale=SCALES["usd"])
-                 for one in (await answer.json())["budgets"]}  # fmt: skip
-    return [] if shown == settled else [f"the web shows {shown}, the projector {settled}"]
+        if not answer.ok:
+            return None
+        return {one["name"]: amounts.parse(one["settled"], unit="usd", scale=SCALES["usd"])
+                for one in (await answer.json())["budgets"]}  # fmt: skip
 
 
 def _show(deeds: Sequence[Deed], storm: Storm, messages: int, took_s: float) -> None:
