@@ -32,6 +32,8 @@ COMMANDS = {
     "export": ("export", "Write what was decided to Parquet, CSV or JSONL, or the raw record."),
     "doctor": ("doctor", "Check everything; say what to do where it is wrong."),
     "audit": ("audit", "Replay a day, and prove every decision of it."),
+    "backfill": ("backfill", "Settle what a crash left open, from a log of real costs."),
+    "orphans": ("orphans", "List calls whose real cost nobody has said."),
     "receipt": ("receipt", "Check a receipt against the record."),
     "drive": ("drive", "Send a real traffic trace through the wallet."),
 }

@@ -97,8 +97,8 @@ def log_errors_only() -> None:
 
 
 @contextmanager
-def progress_shown(*, drawn: bool) -> Iterator[Progress | None]:
-    """A bar on standard error where a person watches."""
+def progress_shown(*, drawn: bool, noun: str = "sequence") -> Iterator[Progress | None]:
+    """A bar on standard error where a person watches. `noun`: what is counted."""
     if not drawn:
         yield None
         return
@@ -108,4 +108,4 @@ def progress_shown(*, drawn: bool) -> Iterator[Progress | None]:
     columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("", total=None)
-        yield lambda seq, last: progress.update(bar, completed=seq, total=last, description=f"sequence {seq:,}")
+        yield lambda seq, last: progress.update(bar, completed=seq, total=last, description=f"{noun} {seq:,}")

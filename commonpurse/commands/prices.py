@@ -55,7 +55,7 @@ def show(
 
     as_json = as_json or ctx.ensure_object(Face).as_json
     try:
-        found = _book(book or SHIPPED, data)
+        found = book_named(book or SHIPPED, data)
         if config is not None:
             found = load_book(read(config).local.prices, book=found)
     except Misconfigured as error:
@@ -120,7 +120,7 @@ def diff(ctx: click.Context, old: str, new: str, data: Path, as_json: bool) -> N
     from commonpurse.price_list import differences
 
     try:
-        found = dict(differences(_book(old, data), _book(new, data)))
+        found = dict(differences(book_named(old, data), book_named(new, data)))
     except Misconfigured as error:
         raise Failed(str(error)) from error
     if ctx.ensure_object(Face).as_json or as_json:
@@ -132,7 +132,7 @@ def diff(ctx: click.Context, old: str, new: str, data: Path, as_json: bool) -> N
     return None
 
 
-def _book(named: str, data: Path) -> PriceBook:
+def book_named(named: str, data: Path) -> PriceBook:
     """Raises `Misconfigured` where no book is named so."""
     if named == SHIPPED:
         return shipped_book()
