@@ -39,6 +39,8 @@ class CallReader:
             return None
         provider = kind if kind in ("openai", "anthropic") else _provider(line, call)
         usage = _anthropic(call) if provider == "anthropic" else _openai(call)
+        if "custom_id" in line:  # the result of a batch job, which has prices of its own
+            usage = replace(usage, batch=True)
         price = self._price(provider, call, usage)
         costs = {unit: format_amount(spent, scale=SCALES[unit]) for unit, spent in cost(price, usage).items()}
         hold = hold_ids.find(line, self._hold_field)
