@@ -29,6 +29,7 @@ class Writer:
         self.stream: list[Stored] = []
         self.chain = chain.GENESIS
         self.seq = 0
+        self.last = Entry(seq=0, at=0)  # the newest, told or not
         self._untold: list[tuple[Stored, Entry]] = []
 
     def ask(self, ts: int, asks: list[AnyAsk] | None, *, seen: str = "") -> None:
@@ -37,7 +38,8 @@ class Writer:
         kind = "admin" if any(isinstance(ask, ADMIN_ASKS) for ask in asks or ()) else "ask"
         raw = UNREADABLE if asks is None else msgspec.json.encode(AskMessage(asks=asks))
         stored = self.put(Stored(0, ts, kind, raw, seen))
-        self._untold.append((stored, tell(self.wallet, seq=stored.seq, ts=ts, asks=asks)))
+        self.last = tell(self.wallet, seq=stored.seq, ts=ts, asks=asks)
+        self._untold.append((stored, self.last))
 
     def tell(self) -> None:
         """The told of all that waits."""
@@ -59,6 +61,11 @@ class Writer:
 
 def story(seed: int, *, steps: int) -> list[Stored]:
     """The stream of one made-up story, in which everything happens that may; every few messages have one told."""
+    return written_story(seed, steps=steps).stream
+
+
+def written_story(seed: int, *, steps: int) -> Writer:
+    """The same, by who wrote it and may go on."""
     random, auditor, writer = Random(seed), Auditor(), Writer()
     made = Story(auditor)
     ts, asks = made.opening(random)
@@ -68,7 +75,7 @@ def story(seed: int, *, steps: int) -> list[Stored]:
         if random.random() < 0.4 or step == steps:
             writer.tell()
         ts, asks = made.message(random)
-    return writer.stream
+    return writer
 
 
 def projected(stream: list[Stored]) -> Projection:

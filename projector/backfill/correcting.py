@@ -30,13 +30,13 @@ def adjusts_of(wallet: Wallet, known: Known, costs: Amounts) -> tuple[list[Adjus
             continue
         moves[place.budget, place.each, place.period] = costs[place.unit] - known.charged.get(place.unit, 0)
     counted = known.charged.keys() | {place.unit for place in known.places}
-    new = {unit: amount for unit, amount in costs.items() if unit not in counted}
+    new = {unit: amount for unit, amount in costs.items() if amount and unit not in counted}
     moves |= _matching(wallet, new, known.labels, known.at)
     return _adjusts(known.id, costs, moves), gone
 
 
 def adjusts_of_stray(wallet: Wallet, hold: str, costs: Amounts, labels: dict[str, str], moment: int) -> list[Adjust]:
-    """What charges a call nobody ever heard of, to the budgets that match its labels at its time."""
+    """What charges a call nobody ever heard of, to the budgets that match its labels at its time. Zero is said too."""
     return _adjusts(hold, costs, _matching(wallet, costs, labels, moment))
 
 
@@ -65,7 +65,6 @@ def _matching(
         (place.budget, place.each, place.period.name): amount
         for unit, amount in costs.items()
         for place in wallet.places(unit, labels, moment)
-        if amount
     }
 
 
