@@ -44,7 +44,8 @@ class CallReader:
         price = self._price(provider, call, usage)
         costs = {unit: format_amount(spent, scale=SCALES[unit]) for unit, spent in cost(price, usage).items()}
         hold = hold_ids.find(line, self._hold_field)
-        return Row(number, hold, costs, _moment(line, call), by_price=True)
+        beside = {"tokens": str(usage.input_tokens + usage.output_tokens), "requests": str(usage.calls)}
+        return Row(number, hold, costs, _moment(line, call), beside=beside, by_price=True)
 
     def _price(self, provider: str, call: Mapping[str, object], usage: Usage) -> Price:
         model = call.get("model")

@@ -10,7 +10,7 @@ import hashlib
 
 from engine.core.messages import Adjust, Amounts
 from engine.core.wallet import Wallet
-from projector.backfill.known import Known
+from projector.backfill.known import Known, MeterName
 
 PREFIX = "backfill:"
 BY_WHOM = "purse backfill"
@@ -19,7 +19,7 @@ REASON = "the real cost of a call that ended long ago"
 
 def adjusts_of(wallet: Wallet, known: Known, costs: Amounts) -> tuple[list[Adjust], list[str]]:
     """What makes a charged call cost `costs`, and the budgets that count it no more: gone, or begun anew since."""
-    moves: dict[tuple[str, str | None, str], int] = {}
+    moves: dict[MeterName, int] = {}
     gone: list[str] = []
     for place in known.places:
         if place.unit not in costs:
@@ -43,24 +43,23 @@ def adjusts_of_stray(wallet: Wallet, hold: str, costs: Amounts, labels: dict[str
 def begun(known: Known, costs: Amounts) -> bool:
     """Whether a backfill of this very cost stands on the record."""
     ours = _prefix(known.id, costs)
-    return any(id.startswith(ours) for id in known.adjusts)
+    return any(ask.id.startswith(ours) for ask in known.adjusts)
 
 
 def stands_at(known: Known, costs: Amounts) -> bool:
     """Whether all that was charged and adjusted for it comes to `costs`, in every budget that counts it."""
+    adjusted = known.adjusted()
     for unit, amount in costs.items():
         charged = known.charged.get(unit, 0)
         places = [(one.budget, one.each, one.period) for one in known.places if one.unit == unit]
-        if any(charged + known.adjusted.get(place, 0) != amount for place in places):
+        if any(charged + adjusted[place] != amount for place in places):
             return False
         if not places and charged != amount:
             return False
     return True
 
 
-def _matching(
-    wallet: Wallet, costs: Amounts, labels: dict[str, str], moment: int
-) -> dict[tuple[str, str | None, str], int]:
+def _matching(wallet: Wallet, costs: Amounts, labels: dict[str, str], moment: int) -> dict[MeterName, int]:
     return {
         (place.budget, place.each, place.period.name): amount
         for unit, amount in costs.items()
@@ -68,7 +67,7 @@ def _matching(
     }
 
 
-def _adjusts(hold: str, costs: Amounts, moves: dict[tuple[str, str | None, str], int]) -> list[Adjust]:
+def _adjusts(hold: str, costs: Amounts, moves: dict[MeterName, int]) -> list[Adjust]:
     ours = _prefix(hold, costs)
     return [
         Adjust(f"{ours}{_digest(*place)}", place[0], place[2], amount, REASON, BY_WHOM, place[1], hold)

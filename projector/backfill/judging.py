@@ -17,7 +17,7 @@ engine will say. Beyond its memory only the record knows, and `adjust` is what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -82,6 +82,7 @@ class _Judge:
     def __init__(self, register: Register, row: Row) -> None:
         self._register, self._wallet, self._row = register, register.wallet, row
         self._known = register.holds.get(row.hold)
+        self._said = {unit: amount for unit, amount in row.beside.items() if unit in self._counted()} | row.said
 
     def finding(self) -> Finding:
         row = self._row
@@ -92,10 +93,21 @@ class _Judge:
             return self._found("unknown_unit", why=f"this wallet knows {', '.join(sorted(self._wallet.scales))}")
         try:
             scales = self._wallet.scales
-            costs = {unit: parse(said, unit=unit, scale=scales[unit]) for unit, said in row.said.items()}
+            costs = {unit: parse(amount, unit=unit, scale=scales[unit]) for unit, amount in self._said.items()}
         except AmountError as error:
             return self._found("refused", why=f"amounts: {error}")
         return self._judged(costs)
+
+    def _counted(self) -> Container[str]:
+        """The units its hold has; of a call nobody held, those that the plan counts."""
+        known, record = self._known, self._wallet.open.get(self._row.hold)
+        if record is not None:
+            return set(record.units())
+        if known is not None and known.state:
+            return known.charged
+        if known is not None and known.adjusts:
+            return {self._wallet.budget_units[ask.budget] for ask in known.adjusts}
+        return self._wallet.rules
 
     def _judged(self, costs: Amounts) -> Finding:
         known = self._known
@@ -170,4 +182,4 @@ class _Judge:
             charged = known.charged if known is not None and known.state else {}
         scales = self._wallet.scales
         written = {unit: format_amount(amount, scale=scales[unit]) for unit, amount in charged.items()}
-        return Finding(self._row.line, self._row.hold, found, self._row.said, written, why, asks)
+        return Finding(self._row.line, self._row.hold, found, self._said, written, why, asks)

@@ -6,7 +6,9 @@ and not with the record. Nothing here judges.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
+from typing import TypeAlias
 
 import msgspec
 
@@ -30,6 +32,9 @@ from engine.core.messages import (
 from engine.core.wallet import Wallet
 from projector.replay import Answered, BrokenRecord
 
+MeterName: TypeAlias = tuple[str, str | None, str]
+"""Budget, `each` value, period."""
+
 EXACT = frozenset({"settled", "corrected", "stray"})
 
 
@@ -46,8 +51,8 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 class Known(msgspec.Struct, gc=False):
     """A hold as the record leaves it. `state` "": it was never held or charged, only spoken of.
 
-    `charged`: all it costs so far. `adjusted`: what operators have moved for it, by
-    budget, each value and period; `adjusts` their ids. `forgotten`: a settlement that came too late to be charged.
+    `charged`: all it costs so far. `adjusts`: what operators have moved for it. `forgotten`: a settlement that came too
+    late to be charged.
     """
 
     id: str
@@ -56,14 +61,20 @@ class Known(msgspec.Struct, gc=False):
     changed_at: int = 0
     labels: dict[str, str] = {}
     charged: Amounts = {}
-    places: list[Place] = []
-    adjusted: dict[tuple[str, str | None, str], int] = {}
-    adjusts: set[str] = set()
+    places: tuple[Place, ...] = ()
+    adjusts: tuple[Adjust, ...] = ()
     forgotten: Settle | None = None
 
     @property
     def exact(self) -> bool:
         return self.state in EXACT
+
+    def adjusted(self) -> Counter[MeterName]:
+        """What operators have moved for it in each meter."""
+        moved: Counter[MeterName] = Counter()
+        for ask in self.adjusts:
+            moved[ask.budget, ask.each, ask.period] += ask.amount
+        return moved
 
 
 class Register:
@@ -73,6 +84,7 @@ class Register:
         self.wallet = Wallet(name)
         self.holds: dict[str, Known] = {}
         self._wanted = wanted
+        self._shared: dict[Place, Place] = {}
 
     def fold(self, answered: Answered) -> None:
         """The next message and what was told of it, proved to belong together. Raises `BrokenRecord`."""
@@ -132,7 +144,7 @@ class Register:
         known.forgotten = None
         have = {place.budget for place in known.places}
         more = self._places(told.budgets, told.dropped)
-        known.places = known.places + [place for place in more if place.budget not in have]
+        known.places += tuple(place for place in more if place.budget not in have)
         if known.exact:
             self._is_done(ask.hold)
 
@@ -145,9 +157,7 @@ class Register:
         assert ask.hold is not None
         known = self._of(ask.hold)
         if known is not None:
-            place = (ask.budget, ask.each, ask.period)
-            known.adjusted = known.adjusted | {place: known.adjusted.get(place, 0) + ask.amount}
-            known.adjusts = known.adjusts | {ask.id}
+            known.adjusts = (*known.adjusts, ask)
             self._is_done(ask.hold)
 
     def _of(self, hold: str) -> Known | None:
@@ -163,11 +173,13 @@ class Register:
         if self._wanted is None:
             del self.holds[hold]
 
-    def _places(self, lines: dict[str, Line], dropped: list[Dropped] | None = None) -> list[Place]:
+    def _places(self, lines: dict[str, Line], dropped: list[Dropped] | None = None) -> tuple[Place, ...]:
+        """Most holds share their places with others, so each is kept once."""
         found = [(budget, line.each, line.period) for budget, line in lines.items()]
         found += [(drop.budget, drop.each, drop.period) for drop in dropped or ()]
         wallet = self.wallet
-        return [
+        places = (
             Place(budget, wallet.generations[budget], each, period, wallet.budget_units[budget])
             for budget, each, period in found
-        ]
+        )
+        return tuple(self._shared.setdefault(place, place) for place in places)

@@ -22,4 +22,11 @@ def row(number: int, line: Mapping[str, object], hold_field: str | None = None) 
     """Raises `RowError`."""
     hold = hold_ids.find(line, hold_field)
     spend = fields.from_float(line.get("spend"), "spend", scale=SCALES[UNIT])
-    return Row(number, hold, {UNIT: spend}, fields.moment(line.get("startTime"), "startTime", zone_known=True))
+    at = fields.moment(line.get("startTime"), "startTime", zone_known=True)
+    return Row(number, hold, {UNIT: spend}, at, beside=_beside(line.get("total_tokens")))
+
+
+def _beside(tokens: object) -> dict[str, str]:
+    """In CSV a count is text."""
+    known = isinstance(tokens, int | str) and not isinstance(tokens, bool) and str(tokens).isdecimal()
+    return {"requests": "1"} | ({"tokens": str(tokens)} if known else {})

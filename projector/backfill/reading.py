@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from importlib.util import find_spec
@@ -25,6 +26,9 @@ from projector.export_files import EXTRA
 
 Format = Literal["auto", "rows", "export", "openai", "anthropic", "litellm"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+
+JSON_ALWAYS: tuple[Format, ...] = ("openai", "anthropic")
+"""Even where the first line is none of theirs."""
 
 LINE_BYTES_MAX = 4 << 20
 LIST_BYTES_MAX = 256 << 20
@@ -47,13 +51,13 @@ class FileReader:
     def read(self, path: Path) -> Iterator[Said]:
         """Every row, or why it cannot be used. Raises `Misconfigured` where the file as a whole is none."""
         with path.open("rb") as file:
-            start = file.read(4_096)
+            start = file.read(4_096).removeprefix(BOM_UTF8).lstrip()
             file.seek(0)
             if start[:4] == b"PAR1":
                 yield from exported.rows(_parquet(path))
-            elif start.lstrip()[:1] == b"[":
+            elif start[:1] == b"[":
                 yield from self._shaped(_listed(file))
-            elif start.lstrip()[:1] == b"{":
+            elif start[:1] == b"{" or self._kind in JSON_ALWAYS:
                 yield from self._lines(file)
             else:
                 yield from self._csv(file)

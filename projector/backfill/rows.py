@@ -10,13 +10,14 @@ from typing import TypeAlias
 
 import msgspec
 
-ROWS_MAX = 1_000_000
+ROWS_MAX = 500_000
 """In one file, readable or not: each is kept in memory. A longer file goes in parts."""
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """One call. `line` counts from 1. `at` (ns) is when it was held; `said` empty: nobody has filled it in yet.
 
+    `beside`: what else is known that it used (tokens, one request), which counts only where its hold counts it.
     `by_price`: the amounts were made from usage with the price book.
     """
 
@@ -25,6 +26,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     said: dict[str, str]
     at: int | None = None
     labels: dict[str, str] = {}
+    beside: dict[str, str] = {}
     by_price: bool = False
 
 

@@ -120,6 +120,29 @@ def test_a_row_without_a_cost_waits_to_be_filled_in() -> None:
     assert classes(backfill(wallet, rows(("a", {})))) == ["blank"]
 
 
+def test_what_a_call_used_beside_money_counts_where_its_hold_counts_it() -> None:
+    wallet = books(jev=budget("10.00"), tokens=budget("9000 tokens"), rate=budget("50 requests", per="hour"))
+    wallet.hold("guarded", "0.40 + 900 tokens + 1 requests")
+    wallet.hold("plain", "0.40")
+    wallet.hold("lapsed", "0.10 + 300 tokens", ttl_s=60)
+    wallet.at("09:05").tick()
+    wallet.at("11:00").hold("late", "0.40 + 900 tokens")
+    beside = {"tokens": "500", "requests": "1"}
+    given = rows(
+        *(Row(line, hold, usd("0.01"), beside=beside) for line, hold in enumerate(("guarded", "plain", "late")))
+    )
+    found = {one.hold: one.amounts for one in judged(recorded(wallet), given)}
+    assert found["late"] == {"usd": "0.01", "tokens": "500"}
+    old = rows(
+        Row(1, "lapsed", usd("0.01"), beside=beside), Row(2, "nobody", usd("0.01"), moment("08:00"), beside=beside)
+    )
+    assert classes(backfill(wallet, old)) == ["beyond", "beyond"]
+    assert (settled(wallet, "tokens"), settled(wallet, "jev")) == (900 + 500 + 500, 820_000_000)
+    assert classes(backfill(wallet, old)) == ["there", "there"]
+    wallet.change(more=budget("9 requests"))
+    assert classes(judged(recorded(wallet), old)) == ["there", "there"]
+
+
 # --- beyond the memory ------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +261,7 @@ def test_what_cannot_be_read_is_named_by_line_and_field() -> None:
 
 def test_a_file_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("projector.backfill.rows.ROWS_MAX", 2)
-    assert ROWS_MAX == 1_000_000
+    assert ROWS_MAX == 500_000
     with pytest.raises(RowError, match="at most 2 rows"):
         rows(*((f"h{number}", usd("1")) for number in range(3)))
 

@@ -35,6 +35,7 @@ MESSAGE = {
     "usage": {"input_tokens": 1_000, "output_tokens": 500, "cache_creation_input_tokens": 0},
 }  # fmt: skip
 MESSAGE_COST = {"usd": "0.0028"}  # 0.80 and 4 dollars a million
+BESIDE = {"tokens": "1500", "requests": "1"}
 
 
 def read(path: Path, *, kind: Format = "auto", hold_field: str | None = None) -> list[Said]:
@@ -88,6 +89,12 @@ def test_json_lines_say_the_same_nested_or_flat(tmp_path: Path, line: object) ->
 def test_a_json_list_is_read_as_its_objects(tmp_path: Path) -> None:
     said = read_text(tmp_path, json.dumps([{"hold": "a", "usd": "1"}, 7]))
     assert said == [Row(1, "a", {"usd": "1"}), Unreadable(2, "", "expected a list of objects")]
+
+
+def test_json_lines_may_begin_with_a_mark_or_with_what_is_none(tmp_path: Path) -> None:
+    assert only(read_text(tmp_path, '\ufeff{"hold": "a", "usd": "1"}\n')).hold == "a"
+    bad, row = read_text(tmp_path, "started\n" + json.dumps({"hold": "a", **CHAT}), kind="openai")
+    assert (type(bad), type(row)) == (Unreadable, Row)
 
 
 @pytest.mark.parametrize(
@@ -170,12 +177,12 @@ def test_a_csv_row_with_too_many_cells_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_an_answer_of_openai_is_priced_from_its_usage_wherever_it_names_its_hold(tmp_path: Path, line: object) -> None:
-    assert only(read_lines(tmp_path, line)) == Row(1, "a", CHAT_COST, AT, by_price=True)
+    assert only(read_lines(tmp_path, line)) == Row(1, "a", CHAT_COST, AT, beside=BESIDE, by_price=True)
 
 
 @pytest.mark.parametrize("line", [{"hold": "a", **MESSAGE}, {"headers": {"x-purse-hold": "a"}, "message": MESSAGE}])
 def test_an_answer_of_anthropic_is_priced_from_its_usage(tmp_path: Path, line: object) -> None:
-    assert only(read_lines(tmp_path, line)) == Row(1, "a", MESSAGE_COST, by_price=True)
+    assert only(read_lines(tmp_path, line)) == Row(1, "a", MESSAGE_COST, beside=BESIDE, by_price=True)
 
 
 def test_an_answer_of_the_responses_api_is_priced_too(tmp_path: Path) -> None:
@@ -186,7 +193,7 @@ def test_an_answer_of_the_responses_api_is_priced_too(tmp_path: Path) -> None:
         "input_tokens_details": {"cached_tokens": 400},
     }
     line = {"hold": "a", "object": "response", "model": "gpt-4o-mini", "created_at": AT // 10**9, "usage": usage}
-    assert only(read_lines(tmp_path, line)) == Row(1, "a", CHAT_COST, AT, by_price=True)
+    assert only(read_lines(tmp_path, line)) == Row(1, "a", CHAT_COST, AT, beside=BESIDE, by_price=True)
 
 
 def test_the_result_of_a_batch_job_has_the_prices_of_batches(tmp_path: Path) -> None:
@@ -239,12 +246,12 @@ def test_what_is_said_of_the_kind_wins(tmp_path: Path) -> None:
 SPEND = {
     "request_id": "chatcmpl-1", "call_type": "acompletion", "model": "gpt-4o-mini", "spend": 0.00012300000000000001,
     "startTime": "2026-11-30 14:05:00", "endTime": "2026-11-30 14:05:09",
-    "metadata": {"spend_logs_metadata": {"purse_hold": "a"}},
+    "metadata": {"spend_logs_metadata": {"purse_hold": "a"}}, "total_tokens": 1_500,
 }  # fmt: skip
 
 
 def test_a_spend_log_says_its_cost_itself_and_a_floats_dust_is_no_money(tmp_path: Path) -> None:
-    assert only(read_lines(tmp_path, SPEND)) == Row(1, "a", {"usd": "0.000123"}, AT)
+    assert only(read_lines(tmp_path, SPEND)) == Row(1, "a", {"usd": "0.000123"}, AT, beside=BESIDE)
 
 
 def test_a_spend_log_in_csv_has_its_metadata_as_json(tmp_path: Path) -> None:
@@ -252,7 +259,7 @@ def test_a_spend_log_in_csv_has_its_metadata_as_json(tmp_path: Path) -> None:
     writer = csv.writer(text)
     writer.writerow(SPEND)
     writer.writerow([json.dumps(value) if isinstance(value, dict) else value for value in SPEND.values()])
-    assert only(read_text(tmp_path, text.getvalue())) == Row(2, "a", {"usd": "0.000123"}, AT)
+    assert only(read_text(tmp_path, text.getvalue())) == Row(2, "a", {"usd": "0.000123"}, AT, beside=BESIDE)
 
 
 def test_a_request_id_is_a_hold_only_where_that_is_said(tmp_path: Path) -> None:
