@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from pathlib import Path
 
 import click
@@ -26,6 +27,8 @@ from projector.backfill.rows import RowError, Rows
 from projector.replay import replay
 
 ROWS_SHOWN = 5
+ENGINE_WAIT_S = 5.0
+ENGINE_AGAIN_S = 0.25
 
 
 @click.command()
@@ -127,10 +130,20 @@ async def _judged(found: Opened, rows: Rows) -> list[Finding]:
 async def _applied(found: Opened, whence: Whence, findings: list[Finding]) -> list[Finding]:
     assert found.task.url is not None
     async with Purse.connect(found.task.url, wallet=whence.wallet) as purse:
-        if not await purse.ready():
+        if not await _engine_answers(purse):
             raise Misconfigured("no engine answers: --apply needs a running wallet (`purse up`)")
         with progress_shown(drawn=on_terminal(), noun="row") as progress:
             return await apply_all(purse, findings, progress=progress)
+
+
+async def _engine_answers(purse: Purse) -> bool:
+    """One that has just been started may still be replaying."""
+    deadline = time.monotonic() + ENGINE_WAIT_S
+    while not await purse.ready():
+        if time.monotonic() >= deadline:
+            return False
+        await asyncio.sleep(ENGINE_AGAIN_S)
+    return True
 
 
 def _print(rows: Rows, findings: list[Finding], book: PriceBook, *, applied: bool, first: int) -> None:
