@@ -86,7 +86,7 @@ def backfill(
     except Untrusted as error:
         raise CannotTrust(str(error)) from error
     except (NoAnswer, StreamRefused) as error:
-        raise Failed(f"{error}; run it again: what has landed counts once") from error
+        raise Failed(f"{error}{'; run it again: what has landed counts once' if apply else ''}") from error
     except RowError as error:
         raise Failed(f"{file}: {error}") from error
     except PurseError as error:

@@ -14,8 +14,8 @@ from engine.client import Purse
 from engine.core.messages import Adjusted, Again, AnyOutcome, Conflict, Forgotten, Invalid, Settled, Stray
 from projector.backfill.judging import TO_DO, Class, Finding
 
-BATCH_ASKS = 128
-"""Of one message, past which no further row goes with it: with the largest labels it is still below what one takes."""
+BATCH_ASKS, BATCH_BYTES = 128, 256 * 1024
+"""Of one message, past which no further row goes with it. A single row has at most a few dozen KB."""
 
 WAIT_S = 30.0
 
@@ -36,21 +36,39 @@ async def apply(
 
 def batches(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
     """Rows that go in one message. Adjusts are an operator's asks and go by themselves."""
-    batch: list[Finding] = []
-    count, by_operator = 0, False
+    batch = _Batch()
     for finding in findings:
-        operators = finding.found == "beyond"
-        if batch and (count >= BATCH_ASKS or (finding.asks and count and operators != by_operator)):
-            yield batch
-            batch, count = [], 0
-        batch.append(finding)
-        count += len(finding.asks)
-        by_operator = operators if finding.asks else by_operator
-        if len(batch) >= BATCH_ASKS:
-            yield batch
-            batch, count = [], 0
-    if batch:
-        yield batch
+        if not batch.takes(finding):
+            yield batch.findings
+            batch = _Batch()
+        batch.add(finding)
+    if batch.findings:
+        yield batch.findings
+
+
+class _Batch:
+    """Findings whose asks share a message. Those without any go along."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self._asks = self._bytes = 0
+        self._operators = False
+
+    def takes(self, finding: Finding) -> bool:
+        if len(self.findings) >= BATCH_ASKS or self._asks >= BATCH_ASKS or self._bytes >= BATCH_BYTES:
+            return False
+        return not (finding.asks and self._asks) or self._operators == _is_operators(finding)
+
+    def add(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        if finding.asks:
+            self._asks += len(finding.asks)
+            self._bytes += len(msgspec.json.encode(finding.asks))
+            self._operators = _is_operators(finding)
+
+
+def _is_operators(finding: Finding) -> bool:
+    return finding.found == "beyond"
 
 
 def answered_as(batch: Sequence[Finding], told: Sequence[AnyOutcome]) -> Iterator[Finding]:

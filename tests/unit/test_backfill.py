@@ -8,6 +8,7 @@ from recorded_stories import projected
 from records import recorded
 from wallets import TODAY, Books, budget, moment
 
+from engine.ask_bytes import encode
 from engine.core.messages import Adjust
 from engine.core.plan import Budget
 from projector.backfill.applying import BATCH_ASKS, batches
@@ -273,6 +274,15 @@ def test_a_rows_adjusts_go_together_and_no_message_is_too_long() -> None:
     given = rows(("old", usd("0.25")), *((f"h{number}", usd("0.01")) for number in range(300)))
     sent = asked(judged(recorded(wallet), given))
     assert [len(asks) for asks in sent] == [2, BATCH_ASKS, BATCH_ASKS, 300 - 2 * BATCH_ASKS]
+
+
+def test_rows_with_the_largest_labels_stay_within_what_a_message_takes() -> None:
+    labels = {f"label-{number:02}".ljust(32, "x"): "\N{GRINNING FACE}" * 128 for number in range(16)}
+    wallet = books()
+    given = rows(*(Row(line, f"h{line}", usd("0.01"), moment("08:30"), labels) for line in range(1, 300)))
+    sent = asked(judged(recorded(wallet), given))
+    assert sum(len(asks) for asks in sent) == 299
+    assert all(encode(asks) for asks in sent)
 
 
 def test_batches_keep_every_row_in_its_order() -> None:
