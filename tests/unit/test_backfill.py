@@ -239,6 +239,44 @@ def test_an_id_that_is_held_again_after_it_was_forgotten_is_the_new_hold() -> No
     assert (settled(wallet), settled(wallet, period="2026-12-02")) == (100_000_000, 200_000_000)
 
 
+# --- between looking and doing ----------------------------------------------------------------------------------------
+
+
+def test_a_hold_that_is_forgotten_meanwhile_is_not_charged_twice() -> None:
+    wallet, given = books(), rows(("a", usd("0.25")))
+    wallet.hold("a", "0.40", ttl_s=60)
+    wallet.at("09:05").tick()
+    findings = judged(recorded(wallet), given)
+    assert classes(findings) == ["corrects"]
+    assert wallet.at("10:30").send(*findings[0].asks) == ["forgotten"]
+    [told] = answered(findings, wallet.entries[-1].out)
+    assert (told.found, told.why) == ("refused", "the wallet has forgotten it since: run this again")
+    assert settled(wallet) == 400_000_000
+    assert classes(backfill(wallet, given)) == ["beyond"]
+    assert settled(wallet) == 250_000_000
+
+
+def test_what_somebody_else_settles_meanwhile_is_there_or_in_conflict() -> None:
+    wallet = books()
+    wallet.hold("same", "0.40")
+    wallet.hold("other", "0.40")
+    findings = judged(recorded(wallet), rows(("same", usd("0.1")), ("other", usd("0.1"))))
+    wallet.settle("same", "0.1")
+    wallet.settle("other", "0.2")
+    wallet.send(*(ask for finding in findings for ask in finding.asks))
+    assert classes(answered(findings, wallet.entries[-1].out)) == ["there", "conflict"]
+    assert settled(wallet) == 300_000_000
+
+
+def test_two_backfills_at_once_adjust_once() -> None:
+    wallet = forgotten_lapse()
+    findings = judged(recorded(wallet), rows(("old", usd("0.25"))))
+    for _ in range(2):
+        wallet.send(*findings[0].asks)
+    assert classes(answered(findings, wallet.entries[-1].out)) == ["there"]
+    assert settled(wallet) == settled(wallet, "user") == 250_000_000
+
+
 # --- rows, batches ----------------------------------------------------------------------------------------------------
 
 
