@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import TextIO
 
+from commonpurse.call_log import CallLog
 from commonpurse.http import Api
 from commonpurse.said import REFUSALS, Said
 from commonpurse.telling import Never, NotNow, tell_all
@@ -30,7 +30,6 @@ from commonpurse.trace import Prices, Row, Trace, TraceError
 from engine.core.amounts import SCALES, AmountError, format_amount, parse
 
 UNIT = "usd"
-LOG_HEADER = "hold,usd\n"
 COMPLAINTS_MAX = 5  # shown at the end; the counts are complete
 
 
@@ -110,7 +109,7 @@ class Tally:
 class Drive:
     """One run. The workers share one iterator over the trace, so at most `concurrency * batch` rows are in memory."""
 
-    def __init__(self, api: Api, trace: Trace, load: Load, *, log: TextIO | None = None) -> None:
+    def __init__(self, api: Api, trace: Trace, load: Load, *, log: CallLog | None = None) -> None:
         self.tally = Tally()
         self._api, self._load, self._log = api, load, log
         self._rows = iter(trace)
@@ -166,7 +165,7 @@ class Drive:
 
         unheard = await self._insist(group, self._hold_ask, take, patience_s=self._load.patience.hold_s)
         self._give_up(unheard)
-        self._write_log(passed)
+        await self._write_log(passed)
         await self._insist(passed, self._settle_ask, self._take_settled)
 
     async def _insist(
@@ -270,14 +269,10 @@ class Drive:
         if unheard and silent_s >= self._load.patience.hold_s:
             self.stop(f"nobody answered for {silent_s:.0f} s")
 
-    def _write_log(self, rows: Sequence[Row]) -> None:
+    async def _write_log(self, rows: Sequence[Row]) -> None:
         """Before they are settled: the file then names every call that was made, whatever happens to us."""
-        if self._log is None or not rows:
-            return
-        for row in rows:
-            real = format_amount(self._load.prices.real_nanos(row), scale=SCALES[UNIT])
-            self._log.write(f"{self._load.hold_id(row)},{real}\n")
-        self._log.flush()
+        if self._log is not None and rows:
+            await self._log.add((self._load.hold_id(row), _written(self._load.prices.real_nanos(row))) for row in rows)
 
     def _hold_ask(self, row: Row) -> dict[str, object]:
         worst = self._load.prices.worst_nanos(row)
@@ -289,7 +284,11 @@ class Drive:
 
 
 def _usd(nanos: int) -> dict[str, str]:
-    return {UNIT: format_amount(nanos, scale=SCALES[UNIT])}
+    return {UNIT: _written(nanos)}
+
+
+def _written(nanos: int) -> str:
+    return format_amount(nanos, scale=SCALES[UNIT])
 
 
 def _unexpected(said: Said) -> str:

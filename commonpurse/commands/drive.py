@@ -7,16 +7,16 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
 
 import click
 import msgspec
 
+from commonpurse.call_log import CallLog
 from commonpurse.commands import EXIT_ERROR, ApiCommand, Face, on_terminal, pairs, plain, say
-from commonpurse.drive import LOG_HEADER, Drive, Load, Tally
+from commonpurse.drive import Drive, Load, Tally
 from commonpurse.http import Api
 from commonpurse.progress import shown
 from commonpurse.summary import report_lines, summary
@@ -85,24 +85,13 @@ def drive(
     face = ctx.ensure_object(Face)
     click.echo(f"run {run}: {plain(str(file))} to {face.url}", err=True)
     started_at = time.monotonic()
-    with _opened(log) as lines:
+    with nullcontext() if log is None else CallLog(log) as lines:
         tally = _run(face, trace, load, lines)
     _report(face, tally, run, time.monotonic() - started_at)
     ctx.exit(0 if tally.exact else EXIT_ERROR)
 
 
-@contextmanager
-def _opened(log: Path | None) -> Iterator[TextIO | None]:
-    if log is None:
-        yield None
-        return
-    with open(log, "a", encoding="utf-8") as lines:
-        if lines.tell() == 0:
-            lines.write(LOG_HEADER)
-        yield lines
-
-
-def _run(face: Face, trace: Trace, load: Load, log: TextIO | None) -> Tally:
+def _run(face: Face, trace: Trace, load: Load, log: CallLog | None) -> Tally:
     try:
         import uvloop
     except ImportError:
@@ -111,7 +100,7 @@ def _run(face: Face, trace: Trace, load: Load, log: TextIO | None) -> Tally:
         return runner.run(_drive(face, trace, load, log))
 
 
-async def _drive(face: Face, trace: Trace, load: Load, log: TextIO | None) -> Tally:
+async def _drive(face: Face, trace: Trace, load: Load, log: CallLog | None) -> Tally:
     """The first Ctrl-C settles what is held and ends; the second ends at once."""
     async with Api.open(face.url, face.key, connections=load.concurrency) as api:
         run = Drive(api, trace, load, log=log)
