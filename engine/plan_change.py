@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from engine.core.amounts import format_amount
-from engine.core.plan import PERCENT_SCALE, TIMES_SCALE, Budget, Plan, Tiers, digest, restarts
+from engine.core.plan import PERCENT_SCALE, TIMES_SCALE, Budget, Guard, Plan, Tiers, digest, restarts
 
 _SETTINGS = ("rules", "ttl_s", "ttl_s_min", "ttl_s_max", "on_lapse", "remember_s", "zone", "tzdata")
 _RESTARTING = ("per", "zone", "where", "each")
@@ -25,7 +25,13 @@ def describe_change(old: Plan | None, new: Plan) -> list[str]:
     if old is None:
         return list(_first(new))
     settings = [f"plan.{line}" for line in _fields(old, new, _SETTINGS, after_name=": ")]
-    lines = [*settings, *_units(old.units, new.units), *_budgets(old, new), *_tiers(_of(old), _of(new))]
+    lines = [
+        *settings,
+        *_units(old.units, new.units),
+        *_budgets(old, new),
+        *_tiers(_of(old), _of(new)),
+        *_guards(old, new),
+    ]
     if not lines and digest(old) != digest(new):
         return ["plan: written in another order; it decides the same"]
     return lines
@@ -35,6 +41,7 @@ def _first(new: Plan) -> Iterator[str]:
     for name, budget in new.budgets.items():
         yield f"budgets.{name}: added, {_in_words(budget, new)}"
     yield from _tiers(None, _of(new))
+    yield from _guards(None, new)
 
 
 def _of(plan: Plan) -> Tiers | None:
@@ -54,6 +61,28 @@ def _tiers(before: Tiers | None, after: Tiers | None) -> Iterator[str]:
         was, now = _factor(old, cohort), _factor(after.times, cohort)
         if was != now:
             yield f"tier_times.{cohort}: {was} -> {now}"
+
+
+def _guards(old: Plan | None, new: Plan) -> Iterator[str]:
+    before, after = _guards_of(old), _guards_of(new)
+    for name, guard in before.items():
+        if name not in after:
+            yield f"guards.{name}: removed; what it cools or revoked stays"
+        elif after[name] != guard:
+            yield f"guards.{name}: {_guard(guard)} -> {_guard(after[name])}; it counts anew"
+    for name, guard in after.items():
+        if name not in before:
+            yield f"guards.{name}: added, {_guard(guard)}"
+
+
+def _guards_of(plan: Plan | None) -> Mapping[str, Guard]:
+    return {} if plan is None or isinstance(plan.guards, msgspec.UnsetType) else plan.guards
+
+
+def _guard(guard: Guard) -> str:
+    what = "holds" if guard.distinct is None else f"values of {guard.distinct}"
+    act = f"cool for {guard.for_s} s" if guard.action == "cool" else guard.action
+    return f"more than {guard.more_than} {what} of one {guard.label} within {guard.within_s} s: {act}"
 
 
 def _factor(times: Mapping[str, int], cohort: str) -> str:

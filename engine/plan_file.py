@@ -27,6 +27,7 @@ from engine.core.plan import (
     RULES,
     TIMES_SCALE,
     Budget,
+    Guard,
     LapsePolicy,
     Per,
     Plan,
@@ -48,7 +49,7 @@ TZDATA = version("tzdata")
 """The zones that this process cuts days by; every plan names the ones it was written for."""
 
 _NAME_SHOWN_MAX = 32
-_PLAN_TABLES = ("plan", "units", "budgets", "tiers", "tier_times")
+_PLAN_TABLES = ("plan", "units", "budgets", "tiers", "tier_times", "guards")
 
 
 # --- what people write ------------------------------------------------------------------------------------------------
@@ -159,7 +160,13 @@ def plan_to_json(plan: Plan) -> dict[str, object]:
     """The plan as people write it, every default said. `plan_from_json` gives the same plan back."""
     settings = {field: getattr(plan, field) for field in _Settings.__struct_fields__}
     budgets = {name: _written(budget, plan.units[budget.unit]) for name, budget in plan.budgets.items()}
-    return {"plan": settings, "units": dict(plan.units), "budgets": budgets, **_written_tiers(plan)}
+    return {
+        "plan": settings,
+        "units": dict(plan.units),
+        "budgets": budgets,
+        **_written_tiers(plan),
+        **_written_guards(plan),
+    }
 
 
 def _written(budget: Budget, scale: int) -> dict[str, object]:
@@ -186,6 +193,14 @@ def _written_tiers(plan: Plan) -> dict[str, object]:
     return {"tiers": steps, **({"tier_times": times} if times else {})}
 
 
+def _written_guards(plan: Plan) -> dict[str, object]:
+    """Guards without what they do not use."""
+    if isinstance(plan.guards, msgspec.UnsetType):
+        return {}
+    guards = {name: msgspec.structs.asdict(guard) for name, guard in plan.guards.items()}
+    return {"guards": {name: {field: said for field, said in table.items() if said} for name, table in guards.items()}}
+
+
 # --- the plan part ----------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +209,9 @@ def _plan(tables: Mapping[str, object]) -> Plan:
     units = _units(tables.get("units", {}))
     written = _table(tables.get("budgets", {}), place="budgets")
     budgets = {name: _budget(table, units, place=f"budgets.{_shown(name)}") for name, table in written.items()}
-    plan = Plan(budgets=budgets, units=units, tiers=_tiers(tables), **msgspec.structs.asdict(settings))
+    plan = Plan(
+        budgets=budgets, units=units, tiers=_tiers(tables), guards=_guards(tables), **msgspec.structs.asdict(settings)
+    )
     try:
         validate(plan, zone_known=zone_known)
     except PlanError as error:
@@ -261,6 +278,13 @@ def _tiers(tables: Mapping[str, object]) -> Tiers | msgspec.UnsetType:
 def _tier(written: object, *, place: str) -> Tier:
     table = _shaped(written, _Tier, place=place)
     return Tier(_amount(table.up_to, "percent", {"percent": PERCENT_SCALE}, place=f"{place}.up_to"), table.grade)
+
+
+def _guards(tables: Mapping[str, object]) -> dict[str, Guard] | msgspec.UnsetType:
+    """`[guards.NAME]`, unset where there are none."""
+    written = _table(tables.get("guards", {}), place="guards")
+    guards = {name: _shaped(table, Guard, place=f"guards.{_shown(name)}") for name, table in written.items()}
+    return guards or msgspec.UNSET
 
 
 # --- the local part ---------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from engine.core.messages import (
     AskMessage,
     Closed,
     Conflict,
+    Cooling,
     Done,
     Dropped,
     Entry,
@@ -331,7 +332,7 @@ def _facts(wallet: Wallet) -> tuple[object, ...]:
     provisional = {id: (r.state, r.charged, r.progress, r.forget_at) for id, r in wallet.provisional.items()}
     meters = {key: m for key, m in wallet.metering.items() if m.holders or m.end > wallet.horizon}  # the rest goes next
     frozen = {s: f for s, f in wallet.frozen.items() if f.until is None or wallet.at < f.until}
-    return (meters, open_, provisional, frozen, wallet.revoked, wallet.plan_digest)
+    return (meters, open_, provisional, frozen, wallet.revoked, wallet.cooling, wallet.plan_digest)
 
 
 def written(unit: str, figure: int) -> str:
@@ -377,7 +378,7 @@ def _about(outcome: AnyOutcome) -> str:
             return f"{outcome.why}, {shown({outcome.unit: outcome.fits})} fits"
         case Closed():
             return f"{outcome.state} {shown(outcome.charged)}"
-        case Revoked():
+        case Revoked() | Cooling():
             return f"{outcome.label}={outcome.value}"
         case Frozen():
             return outcome.scope

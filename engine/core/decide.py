@@ -207,7 +207,8 @@ def _switch(wallet: Wallet, ask: Freeze | Thaw | Revoke | Restore, at: int) -> A
         case Revoke():
             nothing_to_do = (ask.label, ask.value) in wallet.revoked
         case Restore():
-            nothing_to_do = (ask.label, ask.value) not in wallet.revoked
+            named = (ask.label, ask.value)
+            nothing_to_do = named not in wallet.revoked and named not in wallet.cooling
     return Again(ask.id, 0) if nothing_to_do else Done(ask.id)
 
 

@@ -9,7 +9,7 @@ import heapq
 
 import msgspec
 
-from engine.core import periods
+from engine.core import guards, periods
 from engine.core.closed import ClosedRecord
 from engine.core.messages import (
     Adjust,
@@ -89,11 +89,18 @@ def lapse(wallet: Wallet, lapsed: Lapsed) -> None:
 
 
 def settle_in(wallet: Wallet) -> None:
-    """After the lapses, which end freezes, the day, and meters that have no holders: all that is over."""
+    """After the lapses, which end freezes, coolings, the day, and meters that have no holders: all that is over."""
     if wallet.at >= wallet.day_ends:
         _begin_day(wallet)
     if wallet.frozen:
         wallet.frozen = {s: f for s, f in wallet.frozen.items() if f.until is None or f.until > wallet.at}
+    while wallet.warmings and wallet.warmings[0][0] <= wallet.at:
+        until, label, value = heapq.heappop(wallet.warmings)
+        cooled = wallet.cooling.get((label, value))
+        if cooled is not None and cooled.until == until:
+            del wallet.cooling[label, value]
+    for watch in wallet.watches.values():
+        watch.let_go(wallet.at)
     while wallet.drops and wallet.drops[0][0] <= wallet.horizon:
         wallet.overdue.add(heapq.heappop(wallet.drops)[1])
     for key in [key for key in wallet.overdue if not wallet.metering[key].holders]:
@@ -112,6 +119,7 @@ def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
     match outcome:
         case Held() if isinstance(ask, Hold):
             _held(wallet, ask, outcome)
+            guards.count(wallet.watches, ask.labels, wallet.at, fired=outcome.fired)
         case Settled():
             assert isinstance(ask, Settle)
             _settled(wallet, ask, outcome)
@@ -121,6 +129,7 @@ def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
         case Exhausted() | Frozen() | Cooling() | Revoked():
             if isinstance(ask, Hold):
                 wallet.refused.put(attempt(ask), Refusal(ask, outcome, wallet.upto, ask.by + 1))
+                _watched(wallet, ask, outcome)
         case Again():
             _asked_again(wallet, ask, outcome)
         case Stray():
@@ -130,6 +139,20 @@ def evolve(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
             _operated(wallet, ask, outcome)
         case _:
             pass
+
+
+def _watched(wallet: Wallet, ask: Hold, told: Exhausted | Frozen | Cooling | Revoked) -> None:
+    """What a refusal is to the guards: one that came to the budgets counts, one that a guard told is its act."""
+    match told:
+        case Exhausted():
+            guards.count(wallet.watches, ask.labels, wallet.at, fired=told.fired)
+        case Cooling(fired=[name]):
+            wallet.cooling[told.label, told.value] = guards.Cooled(told.until, name)
+            heapq.heappush(wallet.warmings, (told.until, told.label, told.value))
+            wallet.watches[name].forget(told.value)
+        case Revoked(fired=[name]):
+            wallet.revoked[told.label, told.value] = told.reason
+            wallet.watches[name].forget(told.value)
 
 
 def _asked_again(wallet: Wallet, ask: AnyAsk, outcome: Again) -> None:
@@ -189,7 +212,7 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
         ask=ask,
         option=told.option,
         tier=told.tier,
-        held=told if told.tier or told.n else None,
+        held=told if told.tier or told.n or told.fired else None,
         expires_at=told.expires_at,
         charge_on_lapse=on_lapse == "charge",
     )
@@ -377,10 +400,11 @@ def _planned(wallet: Wallet, ask: ApplyPlan, told: Planned) -> None:
 
 
 def put_in_force(wallet: Wallet) -> None:
-    """Make what derives from the plan: the rules by which holds find their budgets, and its tiers."""
+    """Make what derives from the plan: the rules by which holds find their budgets, its tiers and its guards."""
     assert wallet.plan is not None
     wallet.rules, wallet.named = {}, {}
     wallet.ladder = ladder_of(wallet.plan)
+    wallet.watches = guards.watches_of(wallet.plan, wallet.watches)
     wallet.has_required = any(budget.required for budget in wallet.plan.budgets.values())
     for name, budget in wallet.plan.budgets.items():
         rule = Rule(name, budget, wallet.generations[name], tuple(budget.where.items()))
@@ -406,4 +430,5 @@ def _switched(wallet: Wallet, ask: Freeze | Thaw | Revoke | Restore) -> None:
         case Revoke():
             wallet.revoked[ask.label, ask.value] = ask.reason
         case Restore():
-            wallet.revoked.pop((ask.label, ask.value))
+            wallet.revoked.pop((ask.label, ask.value), None)
+            wallet.cooling.pop((ask.label, ask.value), None)

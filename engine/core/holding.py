@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from engine.core import checks
+from engine.core import checks, guards
 from engine.core.limits import HOLD_LIFE_S_MAX, MATCHES_MAX
 from engine.core.messages import (
     Again,
@@ -14,6 +14,7 @@ from engine.core.messages import (
     AnyOutcome,
     Closed,
     Conflict,
+    Cooling,
     Exhausted,
     Frozen,
     Held,
@@ -46,11 +47,26 @@ def decide_hold(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome:
         return known
     if at > ask.by:
         return Late(ask.id, ask.by)
-    if wallet.revoked or wallet.frozen:
-        stopped = _revoked(wallet, ask.id, ask.labels) or _frozen(wallet, ask.id, ask.labels, _budgets(wallet, ask))
+    if wallet.revoked or wallet.frozen or wallet.cooling:
+        stopped = (
+            _revoked(wallet, ask.id, ask.labels)
+            or _frozen(wallet, ask.id, ask.labels, _budgets(wallet, ask))
+            or _cooling(wallet, ask.id, ask.labels)
+        )
         if stopped is not None:
             return stopped
+    if not wallet.watches:
+        return _afford(wallet, ask, at, plan)
+    set_off = _set_off(wallet, ask, at)
+    if set_off is not None:
+        return set_off
+    outcome = _afford(wallet, ask, at, plan)
+    fired = [watch.name for watch in guards.gone_off(wallet.watches, ask.labels, at, action="alert")]
+    return msgspec.structs.replace(outcome, fired=fired) if fired else outcome
 
+
+def _afford(wallet: Wallet, ask: Hold, at: int, plan: Plan) -> Held | Exhausted:
+    """The first option that the tiers permit and that fits, or why there is none."""
     ladder, last, too_full = wallet.ladder, None, None
     for index, option in enumerate(ask.options):
         places = _places(wallet, option, ask.labels, at)
@@ -149,6 +165,25 @@ def _frozen(wallet: Wallet, id: str, labels: dict[str, str], budgets: set[str]) 
         frost = wallet.frozen.get(scope)
         if frost is not None and (frost.until is None or wallet.at < frost.until):
             return Frozen(id, scope, frost.reason, frost.until)
+    return None
+
+
+def _cooling(wallet: Wallet, id: str, labels: dict[str, str]) -> Cooling | None:
+    for label in sorted(labels) if wallet.cooling else ():
+        cooled = wallet.cooling.get((label, labels[label]))
+        if cooled is not None and wallet.at < cooled.until:
+            return Cooling(id, label, cooled.until, labels[label], cooled.guard)
+    return None
+
+
+def _set_off(wallet: Wallet, ask: Hold, at: int) -> Revoked | Cooling | None:
+    """What a guard says that this hold sets off: to revoke comes before to cool, then plan order."""
+    for watch in guards.gone_off(wallet.watches, ask.labels, at, action="revoke"):
+        label = watch.guard.label
+        return Revoked(ask.id, label, ask.labels[label], watch.reason(), [watch.name])
+    for watch in guards.gone_off(wallet.watches, ask.labels, at, action="cool"):
+        label, until = watch.guard.label, at + watch.guard.for_s * NS
+        return Cooling(ask.id, label, until, ask.labels[label], watch.name, [watch.name])
     return None
 
 
@@ -272,8 +307,11 @@ def decide_renew(wallet: Wallet, ask: Renew, at: int) -> AnyOutcome:
             return Invalid(ask.hold, f"amounts.{unit}", "a renewal names the new total, at least what is granted")
     granted = {**record.granted, **ask.amounts}
     if granted != record.granted:
-        stopped = _revoked(wallet, ask.hold, record.labels) or _frozen(
-            wallet, ask.hold, record.labels, {bound.meter.budget for bound in record.bound}
+        bound_to = {bound.meter.budget for bound in record.bound}
+        stopped = (
+            _revoked(wallet, ask.hold, record.labels)
+            or _frozen(wallet, ask.hold, record.labels, bound_to)
+            or _cooling(wallet, ask.hold, record.labels)
         )
         refused = stopped or _rise_refused(wallet, record, granted)
         if refused is not None:

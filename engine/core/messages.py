@@ -134,7 +134,7 @@ class Revoke(Ask, frozen=True, tag="revoke"):
 
 
 class Restore(Ask, frozen=True, tag="restore"):
-    """Undo a revocation."""
+    """Undo a revocation of this label, and a cooling."""
 
     id: str
     label: str
@@ -241,7 +241,8 @@ Flag: TypeAlias = Literal["overrun", "late", "unheld", "unreported", "corrected"
 class Held(Outcome, frozen=True, tag="held"):
     """The only permission to call. `n` counts renewals (0: the hold itself); `amounts` is then the new total grant.
 
-    `tier`: the least grade that was affordable to it, 0 also where the plan's tiers did not judge it.
+    `tier`: the least grade that was affordable to it, 0 also where the plan's tiers did not judge it. `fired`: the
+    guards it set off that only say so.
     """
 
     id: str
@@ -252,12 +253,14 @@ class Held(Outcome, frozen=True, tag="held"):
     expires_at: int
     tier: int = 0
     n: int = 0
+    fired: list[str] = []
 
 
 class Exhausted(Outcome, frozen=True, tag="exhausted"):
     """It does not fit. Speaks of one budget; `fits` is the largest amount of `unit` that would have fitted.
 
-    `tier`, where the why is "tier": the least grade that would still have been affordable; None: none is.
+    `tier`, where the why is "tier": the least grade that would still have been affordable; None: none is. `fired`: the
+    guards it set off that only say so.
     """
 
     id: str
@@ -274,6 +277,7 @@ class Exhausted(Outcome, frozen=True, tag="exhausted"):
     resets_at: int
     each: str | None = None
     tier: int | None = None
+    fired: list[str] = []
 
 
 class Frozen(Outcome, frozen=True, tag="frozen"):
@@ -284,16 +288,24 @@ class Frozen(Outcome, frozen=True, tag="frozen"):
 
 
 class Cooling(Outcome, frozen=True, tag="cooling"):
+    """A guard refuses this label's value until then. `fired` names the guard in the outcome that began it, alone."""
+
     id: str
     label: str
     until: int
+    value: str = ""
+    guard: str = ""
+    fired: list[str] = []
 
 
 class Revoked(Outcome, frozen=True, tag="revoked"):
+    """This label's value was revoked. `fired` names the guard in the outcome that revoked it, alone."""
+
     id: str
     label: str
     value: str
     reason: str
+    fired: list[str] = []
 
 
 class Late(Outcome, frozen=True, tag="late"):

@@ -22,6 +22,7 @@ RULES = 1
 Per = Literal["minute", "hour", "day", "week", "month", "year", "total"]
 LapsePolicy = Literal["charge", "release"]
 Public = Literal["percent", "amounts"]
+GuardAction = Literal["cool", "revoke", "alert"]
 
 NAME = re.compile(rf"[a-z0-9][a-z0-9_.-]{{0,{limits.NAME_CHARS_MAX - 1}}}", re.ASCII)
 LABEL = re.compile(rf"[a-z][a-z0-9_.-]{{0,{limits.NAME_CHARS_MAX - 1}}}", re.ASCII)
@@ -74,10 +75,25 @@ class Tiers(msgspec.Struct, frozen=True, gc=False):
     times: dict[str, int] = {}
 
 
+class Guard(msgspec.Struct, frozen=True, gc=False):
+    """More than `more_than` holds with one value of `label` within `within_s` seconds set it off.
+
+    With `distinct` it counts the different values of that label instead. What happens to the label's value: `cool`
+    refuses its holds for `for_s` seconds, `revoke` until it is restored, `alert` only says so on the record.
+    """
+
+    label: str
+    more_than: int
+    within_s: int
+    action: GuardAction
+    for_s: int = 0
+    distinct: str | None = None
+
+
 class Plan(msgspec.Struct, frozen=True, gc=False):
     """What decides. `budgets` keeps the order in which the operator wrote them: ties are broken by it.
 
-    A plan without tiers is stored without a word of them, as it was before there were any: its digest stays.
+    A plan without tiers or guards is stored without a word of them, as it was before there were any: its digest stays.
     """
 
     budgets: dict[str, Budget]
@@ -91,6 +107,7 @@ class Plan(msgspec.Struct, frozen=True, gc=False):
     zone: str = "UTC"
     tzdata: str = ""
     tiers: Tiers | msgspec.UnsetType = msgspec.UNSET
+    guards: dict[str, Guard] | msgspec.UnsetType = msgspec.UNSET
 
 
 class PlanError(ValueError):
@@ -147,6 +164,8 @@ def validate(plan: Plan, *, zone_known: Callable[[str], bool]) -> None:
         _check_budget(name, budget, units=plan.units, zone_known=zone_known)
     if plan.tiers is not msgspec.UNSET:
         _check_tiers(plan.tiers)
+    if plan.guards is not msgspec.UNSET:
+        _check_guards(plan.guards)
 
 
 def _check_units(units: Mapping[str, int]) -> None:
@@ -218,6 +237,27 @@ def _check_tiers(tiers: Tiers) -> None:
             raise PlanError(
                 f"tier_times.{cohort[: limits.NAME_CHARS_MAX]}", f"above 0 and at most {limits.TIER_TIMES_MAX}"
             )
+
+
+def _check_guards(guards: Mapping[str, Guard]) -> None:
+    if not 1 <= len(guards) <= limits.GUARDS_MAX:
+        raise PlanError("guards", f"a plan that has guards has 1 to {limits.GUARDS_MAX}")
+    for name, guard in guards.items():
+        place = f"guards.{name[: limits.NAME_CHARS_MAX]}"
+        _check_name(place, name)
+        _check_label(f"{place}.label", guard.label, "-")
+        if guard.distinct is not None:
+            _check_label(f"{place}.distinct", guard.distinct, "-")
+            if guard.distinct == guard.label:
+                raise PlanError(f"{place}.distinct", "counts the values of another label than `label`")
+        if not 1 <= guard.more_than <= limits.GUARD_MORE_THAN_MAX:
+            raise PlanError(f"{place}.more_than", f"expected 1 to {limits.GUARD_MORE_THAN_MAX}")
+        if not 1 <= guard.within_s <= limits.GUARD_S_MAX:
+            raise PlanError(f"{place}.within_s", f"expected 1 to {limits.GUARD_S_MAX} seconds")
+        if guard.action == "cool" and not 1 <= guard.for_s <= limits.GUARD_S_MAX:
+            raise PlanError(f"{place}.for_s", f"expected 1 to {limits.GUARD_S_MAX} seconds of cooling")
+        if guard.action != "cool" and guard.for_s:
+            raise PlanError(f"{place}.for_s", 'is said only where the action is "cool"')
 
 
 def _check_limit(field: str, amount: int) -> None:

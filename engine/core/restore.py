@@ -11,6 +11,7 @@ import msgspec
 
 from engine.core.closed import Columns
 from engine.core.evolve import put_in_force
+from engine.core.guards import Cooled, Window
 from engine.core.messages import Amounts, Frost, Held, Hold, HoldState, Renew
 from engine.core.meter import Meter
 from engine.core.plan import Plan
@@ -76,6 +77,13 @@ class _Record(msgspec.Struct, frozen=True, gc=False):
         )
 
 
+class _Windows(msgspec.Struct, frozen=True, gc=False):
+    """What one guard has counted."""
+
+    name: str
+    windows: list[tuple[str, Window]]
+
+
 class _State(msgspec.Struct, frozen=True, gc=False):
     schema: int
     name: str
@@ -99,6 +107,8 @@ class _State(msgspec.Struct, frozen=True, gc=False):
     heard: list[dict[str, Heard]]
     frozen: dict[str, Frost]
     revoked: list[tuple[str, str, str]]
+    watches: list[_Windows]
+    cooling: list[tuple[str, str, Cooled]]
 
 
 _states = msgspec.json.Decoder(_State)
@@ -146,7 +156,10 @@ def _restored(state: _State) -> Wallet:
     wallet.heard.load(state.heard)
     wallet.frozen = state.frozen
     wallet.revoked = {(label, value): reason for label, value, reason in state.revoked}
+    wallet.cooling = {(label, value): cooled for label, value, cooled in state.cooling}
     _derive(wallet)
+    for counted in state.watches:
+        wallet.watches[counted.name].load(counted.windows)
     return wallet
 
 
@@ -155,6 +168,8 @@ def _derive(wallet: Wallet) -> None:
     wallet.expiries = [(record.expires_at, record.id) for record in wallet.open.values()]
     wallet.forgets = [(record.forget_at, record.id) for record in wallet.provisional.values()]
     wallet.drops = [(meter.end, key) for key, meter in wallet.metering.items()]  # the overdue come first and go first
+    wallet.warmings = [(cooled.until, *key) for key, cooled in wallet.cooling.items()]
+    heapq.heapify(wallet.warmings)
     heapq.heapify(wallet.expiries)
     heapq.heapify(wallet.forgets)
     heapq.heapify(wallet.drops)

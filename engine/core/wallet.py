@@ -13,6 +13,7 @@ import msgspec
 
 from engine.core import periods
 from engine.core.closed import Closed
+from engine.core.guards import Cooled, Watch
 from engine.core.memory import Memory
 from engine.core.messages import (
     Again,
@@ -35,7 +36,7 @@ from engine.core.plan import Budget, Plan, limit_of
 from engine.core.tiers import Ladder
 
 NS = 1_000_000_000
-SCHEMA = 3  # of `Wallet.dump`: another shape of the state needs another number
+SCHEMA = 4  # of `Wallet.dump`: another shape of the state needs another number
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
@@ -208,6 +209,9 @@ class Wallet:
         self.heard: Memory[Heard] = Memory()
         self.frozen: dict[str, Frost] = {}
         self.revoked: dict[tuple[str, str], str] = {}
+        self.watches: dict[str, Watch] = {}  # the guards of the plan in force, in plan order
+        self.cooling: dict[tuple[str, str], Cooled] = {}
+        self.warmings: list[tuple[int, str, str]] = []  # heap of the ends of coolings; of one that was restored: stale
         self.expiries: list[tuple[int, str]] = []  # heap; entries of holds that ended or were renewed are stale
         self.forgets: list[tuple[int, str]] = []  # heap of provisional holds, stale in the same way
         self.drops: list[tuple[int, MeterKey]] = []  # heap of period ends
@@ -269,11 +273,15 @@ class Wallet:
         return [Lapsed(id, self.open[id].lapse_charge()) for _, id in found]
 
     def next_due(self) -> int | None:
-        """When something will be due by time alone: a lapse, the end of a freeze or of the day. None: nothing waits."""
+        """When something is due by time alone: a lapse, the end of a freeze, a cooling, the day. None: nothing."""
         while self.expiries and not self._expires(self.expiries[0]):
             heapq.heappop(self.expiries)
         moments = [self.expiries[0][0]] if self.expiries else []
         moments += [frost.until for frost in self.frozen.values() if frost.until is not None]
+        while self.warmings and not self._cools(self.warmings[0]):
+            heapq.heappop(self.warmings)
+        if self.warmings:
+            moments.append(self.warmings[0][0])
         if self.plan is not None:
             moments.append(self.day_ends)
         return min(moments, default=None)
@@ -281,6 +289,11 @@ class Wallet:
     def _expires(self, entry: tuple[int, str]) -> bool:
         record = self.open.get(entry[1])
         return record is not None and record.expires_at == entry[0]
+
+    def _cools(self, entry: tuple[int, str, str]) -> bool:
+        until, label, value = entry
+        cooled = self.cooling.get((label, value))
+        return cooled is not None and cooled.until == until
 
     def recall(self, ask: AnyAsk, outcome: Again) -> AnyOutcome | None:
         """The first answer to an ask that is told `again`, for the caller alone."""
@@ -339,6 +352,7 @@ class Wallet:
             assert meter.extra >= 0, f"extra of {key} is negative"
         assert self.at <= self.day_ends, f"{self.day} is over and was not sealed"
         self._check_records()
+        self._check_guards()
 
     def _check_records(self) -> None:
         waiting = set(self.expiries)
@@ -354,6 +368,15 @@ class Wallet:
         for id, closed in self.closed.items(self.at):
             if id in self.open:
                 assert closed.ended_by is not None, f"{id} is open although it is closed for good"
+
+    def _check_guards(self) -> None:
+        waiting = set(self.warmings)
+        for (label, value), cooled in self.cooling.items():
+            assert cooled.until > self.at, f"the cooling of a {label} is over and was kept"
+            assert (cooled.until, label, value) in waiting, f"the cooling of a {label} would never end"
+        for name, watch in self.watches.items():
+            for window in watch.windows.values():
+                assert 0 < len(window) <= watch.guard.more_than, f"guard {name} should have gone off"
 
     def dump(self) -> bytes:
         """The whole state in canonical bytes; `core.restore` reads them.
@@ -386,6 +409,8 @@ class Wallet:
             "heard": self.heard.dump(self.at),
             "frozen": self.frozen,
             "revoked": [(*key, reason) for key, reason in self.revoked.items()],
+            "watches": [watch.dump() for watch in self.watches.values()],
+            "cooling": [(*key, cooled) for key, cooled in self.cooling.items()],
         }
         return msgspec.json.encode(state)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
 from property.naive_books import Call, Key, applies, invalid, is_amount, is_id, labels_are_sound, limit_of
 from property.naive_calendar import SECOND, period_at
 from property.naive_tiers import TierRules
@@ -83,15 +84,17 @@ class HoldRules(TierRules):
             return known
         if self.at > ask.by:
             return Late(id=ask.id, by=ask.by)
-        refusal = self.barred(ask.id, self._looking_at(ask), ask.labels)
+        refusal = self.barred(ask.id, self._looking_at(ask), ask.labels) or self.stopped_by_guards(ask)
         if refusal is None:
+            fired = self.came_to_the_budgets(ask)
             permitted = [option for option in ask.options if self.tier_of(option, ask.labels) is not None]
             for index, option in enumerate(ask.options):
                 if option in permitted and (grant := self._fitting(option, ask.labels)) is not None:
-                    return self._grant(ask, index, grant)
-            refusal = (
+                    return replace(self._grant(ask, index, grant), fired=fired)
+            too_much = (
                 self._too_much(ask, permitted[-1]) if permitted else self.too_full(ask.id, ask.options[-1], ask.labels)
             )
+            refusal = replace(too_much, fired=fired)
         others = [(old, seq) for old, seq in self.refused if (old.id, old.by) != (ask.id, ask.by)]
         self.refused = [*others, (ask, self.seq)]
         return refusal
@@ -135,7 +138,7 @@ class HoldRules(TierRules):
                 freeze = self.frozen[scope]
                 if freeze.until is None or self.at < freeze.until:
                     return Frozen(id=id_, scope=scope, reason=freeze.reason, until=freeze.until)
-        return None
+        return self.cooled(id_, labels)
 
     def candidates(self, unit: str, this: int, labels: dict[str, str]) -> list[Refusing]:
         """Every budget that looks at this unit, whether or not it refuses."""

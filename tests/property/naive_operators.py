@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from property.naive_books import LABEL, Bound, invalid, is_amount, is_id, limit_of
 from property.naive_calendar import SECOND, period_at, period_named
+from property.naive_guards import GuardRules, guards_are_sound
 from property.naive_seals import DayRules
 from property.naive_tiers import tiers_are_sound
 
@@ -43,7 +44,7 @@ UTC_DAY_SOURCES = ("cloudflare", "openai", "anthropic", "openrouter")
 Operated: TypeAlias = Observe | Adjust | Freeze | Thaw | Revoke | Restore | Loss | Clock
 
 
-class OperatorRules(DayRules):
+class OperatorRules(DayRules, GuardRules):
     """Predicts what is told of everything that is neither hold, settle nor renewal."""
 
     def operate(self, ask: Operated) -> AnyOutcome:
@@ -67,7 +68,9 @@ class OperatorRules(DayRules):
             case Revoke():
                 outcome = self._revoke(ask)
             case Restore():
-                outcome = self._lift(ask.id, self.revoked.pop((ask.label, ask.value), None))
+                warmed, stood = self.warm(ask.label, ask.value), self.revoked.pop((ask.label, ask.value), None)
+                self.restored = [*["a cooling that was restored"] * warmed, *of_guard(stood)]
+                outcome = Done(id=ask.id) if warmed else self._lift(ask.id, stood)
         if not isinstance(outcome, Invalid | Again):
             self._remember(ask)
         return outcome
@@ -197,6 +200,7 @@ class OperatorRules(DayRules):
             self.unit_of[name] = budget.unit
         self.units.update(ask.plan.units)
         self.plan_days(self.plan, ask.plan)
+        self.plan_guards(ask.plan)
         self.plan, self.planned_at = ask.plan, self.seq
         self._remember(ask)
         return Planned(id=ask.id, digest=digest(ask.plan), restarts=restarted)
@@ -210,10 +214,10 @@ class OperatorRules(DayRules):
 
     def _plan_is_sound(self, plan: Plan) -> bool:
         try:
-            validate(replace(plan, tiers=UNSET), zone_known=lambda zone: zone in ZONES)
+            validate(replace(plan, tiers=UNSET, guards=UNSET), zone_known=lambda zone: zone in ZONES)
         except PlanError:
             return False
-        if not tiers_are_sound(plan):
+        if not tiers_are_sound(plan) or not guards_are_sound(plan):
             return False
         same_units = all(self.unit_of.get(name, budget.unit) == budget.unit for name, budget in plan.budgets.items())
         return same_units and all(self.units.get(unit, scale) == scale for unit, scale in plan.units.items())
@@ -230,6 +234,10 @@ def is_told_right(ask: Operated) -> bool:
     if isinstance(ask, Clock):
         return 0 <= ask.start < ask.end <= limits.AMOUNT_MAX
     return not isinstance(ask, Adjust) or abs(ask.amount) <= limits.AMOUNT_MAX
+
+
+def of_guard(stood: Revoke | None) -> list[str]:
+    return ["a revocation by a guard that was restored"] if stood is not None and not stood.id else []
 
 
 def is_utc_day(bound: Bound) -> bool:

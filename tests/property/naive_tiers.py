@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import msgspec
-from property.naive_books import Books, Key, limit_of
+from property.naive_books import Key, limit_of
 from property.naive_calendar import period_at
+from property.naive_guards import GuardRules
 
 from engine.core.messages import Exhausted, Option
 from engine.core.plan import Plan, Tiers
@@ -14,7 +15,7 @@ from engine.core.plan import Plan, Tiers
 MILLION = 1_000_000
 
 
-class TierRules(Books):
+class TierRules(GuardRules):
     """Predicts which options of a hold the plan's tiers let pass, and what is told where none does."""
 
     def tiers(self) -> Tiers | None:

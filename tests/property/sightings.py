@@ -21,6 +21,7 @@ from engine.core.messages import (
     Clock,
     Closed,
     Conflict,
+    Cooling,
     Done,
     Entry,
     Exhausted,
@@ -35,6 +36,7 @@ from engine.core.messages import (
     Observed,
     Planned,
     Renew,
+    Restore,
     Revoked,
     Settle,
     Settled,
@@ -58,6 +60,8 @@ EVERY = frozenset((
     "under tier 1", "under tier 2", "under tier 3", "an option passed over for its grade", "times that helped",
     "a grade where no tier is", "no grade where tiers are", "exactly at a threshold", "one part above a threshold",
     "only a cheaper grade is left", "no grade is left", "a renewal under a tier",
+    "cooling", "a guard that cools", "a guard that revokes", "a guard that alerts", "a guard on a refusal",
+    "a revocation by a guard that was restored", "exactly at the end of a window",
     "a clock", "a stamp that was skipped",
     "a seal", "days sealed at once", "days beyond the cap of seals", "a seal in UTC", "a seal in another zone",
     "a sealed day of 23 hours", "a sealed day of 25 hours", "a seal over open holds",
@@ -169,8 +173,32 @@ def of_refusal(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[s
                 yield "closed while due"
         case Late():
             yield "late hold"
-        case Frozen() | Revoked():
+        case Frozen() | Revoked() | Cooling():
             yield type(outcome).__name__.lower()
+            if isinstance(ask, Renew) and isinstance(outcome, Cooling):
+                yield "a refused renewal while cooling"
+    yield from of_guards(ask, outcome, auditor)
+
+
+def of_guards(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
+    """What guards had to do with it."""
+    match outcome:
+        case Cooling(fired=[_]):
+            yield "a guard that cools"
+        case Revoked(fired=[_]):
+            yield "a guard that revokes"
+        case Held(fired=[_, *_]):
+            yield "a guard that alerts"
+        case Exhausted(fired=[_, *_]):
+            yield "a guard on a refusal"
+    if isinstance(ask, Hold) and isinstance(outcome, Held | Exhausted):
+        ends = [auditor.cooling.get(label, (None, ""))[0] for label in ask.labels.items()]
+        if auditor.at in ends:
+            yield "the first hold after a cooling"
+        for guard in auditor.guards().values():
+            mine = [at for at, labels in auditor.came if labels.get(guard.label) == ask.labels.get(guard.label, "")]
+            if auditor.at - guard.within_s * SECOND in mine:
+                yield "exactly at the end of a window"
 
 
 def of_unknown(outcome: AnyOutcome, auditor: Auditor) -> Iterator[str]:
@@ -192,6 +220,8 @@ def of_operator(ask: AnyAsk, outcome: AnyOutcome, auditor: Auditor) -> Iterator[
                 yield "dropped by an adjust"
             if isinstance(ask, Adjust) and ask.amount < 0:
                 yield "adjusted below zero"
+        case Done() if isinstance(ask, Restore):
+            yield from auditor.restored
         case Done() if isinstance(ask, Clock):
             yield "a clock"
         case Done():

@@ -33,7 +33,7 @@ from engine.core.messages import (
     Settle,
     Thaw,
 )  # fmt: skip
-from engine.core.plan import Budget, LapsePolicy, Plan, Tier, Tiers, digest
+from engine.core.plan import Budget, Guard, LapsePolicy, Plan, Tier, Tiers, digest
 
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 24 * 3600 * SECOND
 
@@ -73,8 +73,21 @@ TIERS = (
     Tiers([]),
 )
 
+GUARDS = (
+    {"storm": Guard("user", 3, 60, "cool", 300), "leak": Guard("key", 2, 86_400, "revoke", distinct="origin")},
+    {"long": Guard("session", 3, 3_600, "alert"), "storm": Guard("user", 2, 10, "cool", 5)},
+    {
+        "storm": Guard("key", 4, 600, "cool", 60),
+        "long": Guard("session", 2, 86_400, "alert"),
+        "roam": Guard("user", 1, 300, "cool", 30, distinct="origin"),
+    },
+    {"leak": Guard("key", 1, 60, "revoke", distinct="origin"), "roam": Guard("session", 1, 600, "alert", 0, "key")},
+    {"storm": Guard("user", 3, 60, "cool")},  # cools for no time: no plan
+    {"leak": Guard("key", 0, 60, "revoke")},
+)
+
 CHANGES = ("limit", "limit", "zone", "per", "where", "each", "gone", "back", "times", "unit", "scale", "tiers", "tiers",
-           "day", "day")  # fmt: skip
+           "tiers", "tiers", "day", "day")  # fmt: skip
 
 
 def first_plan(random: Random) -> Plan:
@@ -86,6 +99,7 @@ def first_plan(random: Random) -> Plan:
         on_lapse=random.choice(["charge", "release"]),
         zone=random.choice(DAY_ZONES),
         tiers=tiers,
+        guards=random.choice((UNSET, *GUARDS[:4])),
     )
 
 
@@ -148,6 +162,9 @@ class Story:
             found.update(meter.end + auditor.plan.remember_s * SECOND for meter in auditor.alive.values())
         found.update(ask.by for ask, _ in auditor.refused)
         found.add(auditor.day_ends)
+        found.update(until for until, _ in auditor.cooling.values())
+        windows = [guard.within_s for guard in auditor.guards().values()]
+        found.update(at + within_s * SECOND for at, _ in auditor.came[-5:] for within_s in windows)
         found.update(ask.until for ask in auditor.frozen.values() if ask.until is not None)
         return {edge for edge in found if edge < auditor.at + 3 * DAY}
 
@@ -181,7 +198,8 @@ class Story:
             "key": random.choice(("k1", "k2", "k2", "")),
             "provider": random.choice(("jev", "jev", "other", "")),
             "cohort": random.choice(("premium", "", "")),
-            "origin": random.choice(("o1", "o2", "")),
+            "origin": random.choice(("o1", "o2", "o3", "")),
+            "session": random.choice(("s1", "s2", "")),
         }
         return {label: value for label, value in drawn.items() if value}
 
@@ -378,7 +396,7 @@ class Story:
         return Revoke(id=self.some_id(random, "r"), label=label, value=value, reason="shared")
 
     def restore(self, random: Random) -> Restore:
-        label, value = random.choice((*self.auditor.revoked, ("key", "k1")))
+        label, value = random.choice((*self.auditor.revoked, *self.auditor.cooling, ("key", "k1")))
         return Restore(id=self.some_id(random, "u"), label=label, value=value)
 
     def plan(self, random: Random) -> ApplyPlan:
@@ -409,7 +427,9 @@ class Story:
             case "day":
                 return replace(plan, zone=random.choice((*DAY_ZONES, "Nowhere/At_All")))
             case "tiers":
-                return replace(plan, tiers=random.choice((UNSET, *TIERS)))
+                which = random.random() < 0.5
+                tiers, guards = random.choice((UNSET, *TIERS)), random.choice((UNSET, *GUARDS))
+                return replace(plan, tiers=tiers) if which else replace(plan, guards=guards)
             case "unit" if random.random() < 0.3:
                 budgets[name] = replace(budget, unit="requests")
             case "scale" if random.random() < 0.3:

@@ -60,7 +60,7 @@ from engine.core.messages import (
     Told,
     Unknown,
 )
-from engine.core.plan import Budget, Plan, Tier, Tiers, digest
+from engine.core.plan import Budget, Guard, Plan, Tier, Tiers, digest
 
 LINE = Line("2026-11-30", 0, 86_400, 1_000, 600)
 EACH = Line("2026-11-30", 0, 86_400, 80, -5, "alice")
@@ -81,6 +81,15 @@ TIERED = Plan(
     units={"usd": 9},
     tzdata="2026.1",
     tiers=Tiers([Tier(500_000, 0), Tier(950_000, 2)], {"premium": 1_500_000}),
+)
+GUARDED = Plan(
+    budgets={"jev": Budget("usd", 1_000)},
+    units={"usd": 9},
+    tzdata="2026.1",
+    guards={
+        "leaked": Guard("key", 12, 86_400, "revoke", distinct="origin"),
+        "storm": Guard("user", 30, 60, "cool", 300),
+    },
 )
 SHORT = BudgetStatus("jev", "usd", 9, "day", "UTC", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3)
 LONG = BudgetStatus(
@@ -131,6 +140,7 @@ ASKS: list[AnyAsk] = [
         ["neurons"],
     ),
     ApplyPlan("p", TIERED, "d1"),
+    ApplyPlan("p", GUARDED, "d1"),
 ]
 
 STORED_ASKS = """
@@ -204,17 +214,27 @@ STORED_ASKS = """
  "units":{"usd":9},"ttl_s":600,"ttl_s_min":1,"ttl_s_max":86400,"on_lapse":"charge","remember_s":172800,"zone":"UTC",
  "tzdata":"2026.1","tiers":{"steps":[{"up_to":500000,"grade":0},{"up_to":950000,"grade":2}],
  "times":{"premium":1500000}}},"replaces":"d1"}
+
+{"ask":"plan","id":"p","plan":{"budgets":{"jev":{"unit":"usd","limit":1000,"per":"day","zone":"UTC","where":{},
+ "each":null,"required":false,"limit_for":{},"source":null,"public":"percent","note":"","link":""}},"rules":1,
+ "units":{"usd":9},"ttl_s":600,"ttl_s_min":1,"ttl_s_max":86400,"on_lapse":"charge","remember_s":172800,"zone":"UTC",
+ "tzdata":"2026.1","guards":{"leaked":{"label":"key","more_than":12,"within_s":86400,"action":"revoke","for_s":0,
+ "distinct":"origin"},"storm":{"label":"user","more_than":30,"within_s":60,"action":"cool","for_s":300,
+ "distinct":null}}},"replaces":"d1"}
 """
 
 OUTCOMES: list[AnyOutcome] = [
     Held("a", 0, {"usd": 400}, {"jev": LINE}, 1_000, 601_000),
     Held("a", 1, {"usd": 400}, {"user": EACH}, 1_000, 601_000, 2, 3),
+    Held("a", 0, {"usd": 400}, {}, 1_000, 601_000, fired=["long-session"]),
     Exhausted("a", "busy", "jev", "usd", "2026-11-30", 1, 2, 3, 10, 4, 4, 86_400),
     Exhausted("a", "never", "user", "jpy", "2026-11-30", 1, 2, 3, 10, 4, 4, 86_400, "alice"),
     Frozen("a", "all", "incident"),
     Frozen("a", "all", "incident", 9_000),
     Cooling("a", "user", 9_000),
+    Cooling("a", "user", 9_000, "alice", "retry-storm", ["retry-storm"]),
     Revoked("a", "key", "k1", "stolen"),
+    Revoked("a", "key", "k1", "guard leaked-key", ["leaked-key"]),
     Late("a", 5_000),
     Closed("a", "settled", {"usd": 300}),
     Again("a", 7),
@@ -244,7 +264,7 @@ OUTCOMES: list[AnyOutcome] = [
     Planned("p", "d1", ["jev"]),
     Done("f"),
     Done("l", [Raised("jev", 3, LINE), Raised("user", 0, EACH)], {"neurons": 86_400, "ever": None}),
-    Exhausted("a", "tier", "jev", "usd", "2026-11-30", 6, 2, 0, 10, 2, 0, 86_400, tier=2),
+    Exhausted("a", "tier", "jev", "usd", "2026-11-30", 6, 2, 0, 10, 2, 0, 86_400, tier=2, fired=["long"]),
 ]
 
 STORED_OUTCOMES = """
@@ -253,6 +273,9 @@ STORED_OUTCOMES = """
 
 {"outcome":"held","id":"a","option":1,"amounts":{"usd":400},"budgets":{"user":{"period":"2026-11-30","start":0,
  "end":86400,"limit":80,"remaining":-5,"each":"alice"}},"at":1000,"expires_at":601000,"tier":2,"n":3}
+
+{"outcome":"held","id":"a","option":0,"amounts":{"usd":400},"budgets":{},"at":1000,"expires_at":601000,
+ "fired":["long-session"]}
 
 {"outcome":"exhausted","id":"a","why":"busy","budget":"jev","unit":"usd","period":"2026-11-30","settled":1,
  "held":2,"extra":3,"limit":10,"remaining":4,"fits":4,"resets_at":86400}
@@ -266,7 +289,11 @@ STORED_OUTCOMES = """
 
 {"outcome":"cooling","id":"a","label":"user","until":9000}
 
+{"outcome":"cooling","id":"a","label":"user","until":9000,"value":"alice","guard":"retry-storm","fired":["retry-storm"]}
+
 {"outcome":"revoked","id":"a","label":"key","value":"k1","reason":"stolen"}
+
+{"outcome":"revoked","id":"a","label":"key","value":"k1","reason":"guard leaked-key","fired":["leaked-key"]}
 
 {"outcome":"late","id":"a","by":5000}
 
@@ -318,7 +345,7 @@ STORED_OUTCOMES = """
  "limit":80,"remaining":-5,"each":"alice"}}],"frozen":{"neurons":86400,"ever":null}}
 
 {"outcome":"exhausted","id":"a","why":"tier","budget":"jev","unit":"usd","period":"2026-11-30","settled":6,
- "held":2,"extra":0,"limit":10,"remaining":2,"fits":0,"resets_at":86400,"tier":2}
+ "held":2,"extra":0,"limit":10,"remaining":2,"fits":0,"resets_at":86400,"tier":2,"fired":["long"]}
 """
 
 CARRIED: list[msgspec.Struct] = [

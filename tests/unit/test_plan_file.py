@@ -149,7 +149,7 @@ def test_a_whole_number_is_in_units_not_in_smallest_parts() -> None:
         (budget('limt = "2"'), "budgets.jev.limt", 'did you mean "limit"?'),
         (budget('colour = "red"'), "budgets.jev.colour", "known here: unit, limit, per"),
         ('[budget.jev]\nunit = "usd"\nlimit = "1"', "budget", 'did you mean "budgets"?'),
-        ('limit = "1"\n' + budget(""), "limit", "known here: plan, units, budgets, tiers, tier_times, web"),
+        ('limit = "1"\n' + budget(""), "limit", "known here: plan, units, budgets, tiers, tier_times, guards, web"),
         ("[plan]\nttl = 5\n" + budget(""), "plan.ttl", 'did you mean "ttl_s"?'),
         ("[web]\nprot = 80", "web.prot", 'did you mean "port"?'),
         ("[upstream.openai]", "upstream", 'did you mean "upstreams"?'),
