@@ -67,7 +67,7 @@ def _guards(old: Plan | None, new: Plan) -> Iterator[str]:
     before, after = _guards_of(old), _guards_of(new)
     for name, guard in before.items():
         if name not in after:
-            yield f"guards.{name}: removed; what it cools or revoked stays"
+            yield f"guards.{name}: removed; what it cooled or revoked stays so"
         elif after[name] != guard:
             yield f"guards.{name}: {_guard(guard)} -> {_guard(after[name])}; it counts anew"
     for name, guard in after.items():

@@ -36,7 +36,7 @@ from engine.core.messages import (
     Told,
 )  # fmt: skip
 from engine.core.periods import period_at
-from engine.core.plan import Budget, Plan, Tier, Tiers, digest
+from engine.core.plan import Budget, Guard, Plan, Tier, Tiers, digest
 from engine.core.restore import load
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
@@ -179,6 +179,8 @@ class Recorder:
         labels = {"user": choose(USERS), "provider": choose(("jev", "other")), "key": choose(("k1", "k2"))}
         if self.random.random() < 0.3:
             labels["cohort"] = "premium"
+        if self.plan.guards is not msgspec.UNSET:
+            labels |= {"session": choose(("s1", "s2")), "origin": choose(("here", "there", "far"))}
         by = self.ts + choose((-SECOND, 0, *[5 * SECOND] * 8, 30 * SECOND))
         return Hold(
             self.new_id("c"), options, by, labels, choose((None, 30, 120)), choose((None, None, "charge", "release"))
@@ -210,6 +212,9 @@ class Recorder:
 
     def switch(self) -> AnyAsk:
         scope, until = self.random.choice(("all", "site", "user=bob")), self.random.choice((None, self.ts + MINUTE))
+        if self.wallet.cooling and self.random.random() < 0.3:
+            label, value = self.random.choice([*self.wallet.cooling])
+            return Restore(self.new_id("u"), label, value)
         return self.random.choice((
             Freeze(self.new_id("f"), scope, "incident", "ops", until), Thaw(self.new_id("t"), scope),
             Thaw(self.new_id("t"), "all"), Revoke(self.new_id("r"), "key", "k2", "stolen", "ops"),
@@ -229,6 +234,11 @@ class Recorder:
 
 
 TIERS = Tiers([Tier(500_000, 0), Tier(750_000, 1), Tier(950_000, 2)], {"premium": 1_500_000})
+GUARDS = {
+    "retry-storm": Guard("user", 3, 600, "cool", 300),
+    "leaked-key": Guard("key", 2, 3_600, "revoke", distinct="origin"),
+    "long-session": Guard("session", 5, 7_200, "alert"),
+}
 ALL = {"site": USD, "berlin": BERLIN, "user": USER, "rush": MINUTES}
 
 HISTORIES: dict[str, tuple[int, Plan, int, int]] = {
@@ -237,6 +247,7 @@ HISTORIES: dict[str, tuple[int, Plan, int, int]] = {
     "around_midnight": (2, Plan(budgets=ALL), 1_796_082_600 * SECOND, 3 * MINUTE),
     "a_day_of_25_hours": (3, Plan(budgets=ALL, on_lapse="release"), 1_792_875_600 * SECOND, 100 * MINUTE),
     "cheaper_answers": (46, Plan(budgets=ALL, tiers=TIERS), 1_796_029_200 * SECOND, 4 * MINUTE),
+    "a_guarded_day": (8, Plan(budgets=ALL, guards=GUARDS), 1_796_029_200 * SECOND, 2 * MINUTE),
     "a_lost_end": (5, Plan(budgets=ALL), 1_796_115_600 * SECOND, 12 * MINUTE),
     "a_short_memory": (4, Plan(budgets=ALL, remember_s=120), 1_796_080_000 * SECOND, 6 * HOUR),
 }
