@@ -141,7 +141,8 @@ class Sums:
         self._seq = self._at = self._charged_at = 0
 
     def begin(self, answered: Answered) -> None:
-        """A new message. `lapse` and `outcome` follow, in the order of its entry."""
+        """A new message. `lapse`, `seal` and `outcome` follow, in the order of its entry."""
+        self._let_meters_go()  # by the message before: this one may seal the day that they count, however long ago
         self._seq, self._at = answered.entry.seq, answered.entry.at
         self._charged_at = self._at
         self._forget()
@@ -396,12 +397,15 @@ class Sums:
     # --- forgetting ---------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Provisional holds that can no longer be corrected, and meters nobody can be bound to any more."""
+        """Provisional holds that can no longer be corrected."""
         while self._forgets and self._forgets[0][0] <= self._at:
             _, id, first = heapq.heappop(self._forgets)
             hold = self.holds.get(id)
             if hold is not None and not hold.open and hold.first == first:
                 del self.holds[id]
+
+    def _let_meters_go(self) -> None:
+        """Those nobody can be bound to any more."""
         spare = 2 * self.remember_s * NS + HOLD_LIFE_NS
         while self._ends and self._ends[0][0] + spare <= self._at:
             budget, generation, each, start = heapq.heappop(self._ends)[1]

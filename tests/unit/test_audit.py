@@ -203,6 +203,16 @@ async def test_a_stamp_that_a_clock_skips_is_decided_again_at_the_moment_before(
     assert (await audited(recorded(books))).right
 
 
+async def test_a_wallet_that_slept_for_weeks_is_right_and_so_is_its_seal() -> None:
+    books = Books(twice=False).at("09:00")
+    books.hold("a", "0.40")
+    books.settle("a", "0.30")
+    books.at("2026-12-24 09:00").tick()
+    report = await audited(recorded(books))
+    assert (report.right, report.wrong) == (True, [])
+    assert report.seals[0]["budgets"]["jev"]["settled"] == "0.3"
+
+
 async def test_a_day_with_nothing_in_it_is_right() -> None:
     report = await audited(recorded(story()), "2026-11-28")
     assert (report.right, report.asks, report.budgets, report.flags) == (True, 0, [], {})
