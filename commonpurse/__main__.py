@@ -34,6 +34,7 @@ COMMANDS = {
     "audit": ("audit", "Replay a day, and prove every decision of it."),
     "backfill": ("backfill", "Settle what a crash left open, from a log of real costs."),
     "orphans": ("orphans", "List calls whose real cost nobody has said."),
+    "whatif": ("whatif", "Replay a day as it would have been under another plan."),
     "receipt": ("receipt", "Check a receipt against the record."),
     "drive": ("drive", "Send a real traffic trace through the wallet."),
 }

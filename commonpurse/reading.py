@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -14,13 +15,15 @@ import click
 import structlog
 
 from commonpurse.aside import store_of
-from commonpurse.commands import DEFAULT_DATA
+from commonpurse.commands import DEFAULT_DATA, CannotTrust, Failed
 from commonpurse.record_server import server_of
 from commonpurse.survey import witnesses
-from engine.errors import Misconfigured
+from engine.errors import Misconfigured, PurseError, Untrusted
 from engine.journal import Journal
 from engine.receipts import Receipt
 from projector.audit.apart import Task
+from projector.audit.running import wallet_zone
+from projector.day_range import DayError, DayRange, parse
 from projector.raw_source import RawSource
 from projector.reading import Source, StreamSource
 
@@ -94,6 +97,25 @@ def log_errors_only() -> None:
         wrapper_class=structlog.make_filtering_bound_logger("error"),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+async def days_of(found: Opened, written: str) -> DayRange:
+    """The days that a user wrote, in the wallet's zone. Raises `DayError`."""
+    zone = await wallet_zone(found.source)
+    return parse(written, zone=zone, now=found.now if found.now is not None else time.time_ns())
+
+
+@contextmanager
+def ends_plainly() -> Iterator[None]:
+    """What may go wrong as a record is read, as one line and the exit code that says it."""
+    try:
+        yield
+    except Untrusted as error:
+        raise CannotTrust(str(error)) from error
+    except DayError as error:
+        raise click.UsageError(str(error)) from error
+    except PurseError as error:
+        raise Failed(str(error)) from error
 
 
 @contextmanager

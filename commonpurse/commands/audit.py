@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import time
 from collections.abc import Coroutine, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ import click
 import msgspec
 
 from commonpurse.commands import EXIT_ERROR, CannotTrust, Face, Failed, on_terminal, say
-from commonpurse.reading import Opened, Whence, log_errors_only, opened, progress_shown, receipts_kept, record_options
+from commonpurse.reading import Whence, days_of, log_errors_only, opened, progress_shown, receipts_kept, record_options
 from engine.errors import PurseError, Untrusted
 from engine.receipts import Receipt
 from projector.audit.following import follow as follow_on
@@ -23,9 +22,8 @@ from projector.audit.life import Event, Life
 from projector.audit.moment import Moment, wallet_at
 from projector.audit.report import Report
 from projector.audit.running import audit as audit_day
-from projector.audit.running import wallet_zone
 from projector.audit.shown import lines
-from projector.day_range import DayError, DayRange, parse
+from projector.day_range import DayError
 from projector.replay import BrokenRecord, replay
 
 NS = 1_000_000_000
@@ -147,7 +145,7 @@ async def _audit(
 ) -> int:
     gc.disable()  # what is read makes no cycles, and looking for them takes a tenth of the time
     async with opened(whence) as found:
-        days = await _days(found, day)
+        days = await days_of(found, day)
         kept = [*receipts, *receipts_kept(whence)]
         with progress_shown(drawn=on_terminal()) as progress:
             report = await audit_day(
@@ -167,11 +165,6 @@ async def _audit(
             if not newer.right:
                 return EXIT_ERROR
         return 0
-
-
-async def _days(found: Opened, written: str) -> DayRange:
-    zone = await wallet_zone(found.source)
-    return parse(written, zone=zone, now=found.now if found.now is not None else time.time_ns())
 
 
 def _print_report(report: Report, *, as_json: bool) -> None:

@@ -9,10 +9,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from commonpurse.commands import DEFAULT_DATA, CannotTrust, Face, Failed, on_terminal, say
-from commonpurse.reading import Whence, log_errors_only, opened, progress_shown
-from engine.errors import PurseError, Untrusted
-from projector.day_range import DayError
+from commonpurse.commands import DEFAULT_DATA, Face, Failed, on_terminal, say
+from commonpurse.reading import Whence, ends_plainly, log_errors_only, opened, progress_shown
 from projector.export import export as export_rows
 from projector.export_files import Bounds, format_of
 from projector.raw_export import RawBounds, export_raw
@@ -54,15 +52,10 @@ def export(
     if (days is None) != (out is None):
         raise click.UsageError("--out goes with a DAY (or `all`); --raw writes the whole record, which has none")
     try:
-        if out is not None:
-            format_of(out)
-        written = asyncio.run(_export(days or "", out, raw, Whence(data, wallet, nats)))
-    except Untrusted as error:
-        raise CannotTrust(str(error)) from error
-    except DayError as error:
-        raise click.UsageError(str(error)) from error
-    except PurseError as error:
-        raise Failed(str(error)) from error
+        with ends_plainly():
+            if out is not None:
+                format_of(out)
+            written = asyncio.run(_export(days or "", out, raw, Whence(data, wallet, nats)))
     except OSError as error:
         raise Failed(f"the file cannot be written ({error.strerror})") from error
     if as_json or ctx.ensure_object(Face).as_json:

@@ -81,7 +81,7 @@ def apply(face: Face, file: Path, yes: bool) -> None:
 
 
 def _change(face: Face, file: Path) -> Change:
-    new = _plan_in(file)
+    new = plan_in(file)
     answer = asyncio.run(fetch(face, PATH))
     old, replaces = (None, "") if _is_none_yet(answer) else _in_force(face, answer)
     restarting = [
@@ -92,7 +92,8 @@ def _change(face: Face, file: Path) -> Change:
     return Change(new, replaces, describe_change(old, new), restarting)
 
 
-def _plan_in(file: Path) -> Plan:
+def plan_in(file: Path) -> Plan:
+    """The plan that somebody wrote into a purse.toml."""
     try:
         found = read(file).plan
     except Misconfigured as error:

@@ -99,7 +99,7 @@ def report_of(
         (one for one in sums.totals.values() if one.start < facts.day.end and one.end > facts.day.start),
         key=lambda one: (one.start, one.budget),
     )
-    writes = _Writing(sums.scales)
+    writes = Writing(sums.scales)
     return Report(
         day=str(facts.day),
         zone=facts.day.zone,
@@ -193,7 +193,7 @@ def _unchecked(facts: Facts, verdict: Verdict, reading: Replay) -> list[str]:
     return said
 
 
-class _Writing:
+class Writing:
     """Amounts as people write them."""
 
     def __init__(self, scales: dict[str, int]) -> None:
