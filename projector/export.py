@@ -5,8 +5,8 @@ It reads from the first message on, since what a row says follows from all befor
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.core.wallet import Wallet
@@ -15,12 +15,54 @@ from projector.day_range import DayRange
 from projector.export_files import Bounds, Sink, sink, whole
 from projector.export_rows import Row, Rows, utc
 from projector.reading import Source
-from projector.replay import replay
+from projector.replay import Answered, replay
 
 ALL = "all"
 """In place of a day: the whole record."""
 
 DEFAULT_ZONE = "UTC"  # of a record without a plan
+
+
+class Beside:
+    """An export of days that somebody else reads: an audit. `take` every answered message, in order."""
+
+    def __init__(self, rows: Sink, days: DayRange) -> None:
+        self._written, self._days = _Written(rows), days
+        self._fold = Rows(self._written.write, self._wants)
+
+    def take(self, answered: Answered) -> None:
+        """Raises `BrokenRecord`. What is behind the days is no row of theirs."""
+        if answered.entry.at < self._days.end:
+            self._fold.take(answered)
+
+    def bounds(self, wallet: str) -> Bounds:
+        return self._written.bounds(wallet, _Named(self._days), self._fold.wallet)
+
+    def _wants(self, _: Wallet, at: int) -> bool:
+        return at in self._days
+
+
+@contextmanager
+def beside(wallet: str, days: DayRange, out: Path) -> Iterator[Beside]:
+    """The rows decided in `days` go to `out` as the block takes them, in the format that it ends in.
+
+    All days are those of one zone. Raises `Misconfigured` (the format) and `OSError`; then, and where the block fails,
+    there is no file.
+    """
+    with sink(out) as rows, whole(out) as unfinished:
+        found = Beside(rows, days)
+        yield found
+        rows.finish(found.bounds(wallet), unfinished)
+
+
+class _Named:
+    """Days whose bounds are known beforehand."""
+
+    def __init__(self, days: DayRange) -> None:
+        self._days = days
+
+    def bounds(self, wallet: Wallet, first: int, last: int) -> tuple[str, str, int, int]:
+        return str(self._days), self._days.zone, self._days.start, self._days.end
 
 
 class _Behind(Exception):
@@ -94,7 +136,7 @@ class _Written:
         self._count += 1
         self._first, self._last = self._first or row.at, row.at
 
-    def bounds(self, wallet_name: str, chosen: _Chosen, wallet: Wallet) -> Bounds:
+    def bounds(self, wallet_name: str, chosen: _Chosen | _Named, wallet: Wallet) -> Bounds:
         days, zone, start, end = chosen.bounds(wallet, self._first, self._last)
         return Bounds(
             wallet=wallet_name,

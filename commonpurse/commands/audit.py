@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from collections.abc import Coroutine, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from projector.audit.moment import Moment, wallet_at
 from projector.audit.report import Report
 from projector.audit.running import audit as audit_day
 from projector.audit.shown import lines
-from projector.day_range import DayError
+from projector.day_range import DayError, DayRange
+from projector.export import Beside, beside
 from projector.replay import BrokenRecord, replay
 
 NS = 1_000_000_000
@@ -54,6 +56,8 @@ def _receipts(_: click.Context, __: click.Parameter, written: tuple[str, ...]) -
 @click.option("--at", metavar="TIME", callback=_moment, help="Show the wallet as it was at this moment instead.")
 @click.option("--hold", "hold_id", metavar="ID", help="Show one call's whole life instead.")
 @click.option("--follow", is_flag=True, help="Go on afterwards, and check everything as it comes.")
+@click.option("--export", "out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet|csv|jsonl",
+              help="Write the day's rows as `purse export DAY` does, in the same reading.")  # fmt: skip
 @click.option("--receipt", "receipts", multiple=True, metavar="SEQ:CHAIN", callback=_receipts,
               help="A receipt kept elsewhere that the record must bear out; may be given several times.")  # fmt: skip
 @click.option("--no-redecide", is_flag=True, help="Do not decide anything again: faster, and the report says so.")
@@ -67,6 +71,7 @@ def audit(
     at: int | None,
     hold_id: str | None,
     follow: bool,
+    out: Path | None,
     receipts: list[Receipt],
     no_redecide: bool,
     one_process: bool,
@@ -88,6 +93,8 @@ def audit(
         raise click.UsageError("say what to look at: a DAY, --at TIME or --hold ID")
     if follow and (day is None or record is not None):
         raise click.UsageError("--follow goes with a DAY of a stream")
+    if out is not None and (day is None or follow):
+        raise click.UsageError("--export goes with a DAY, and not with --follow")
     log_errors_only()
     whence = Whence(data, wallet, nats, record)
     as_json = as_json or ctx.ensure_object(Face).as_json
@@ -97,7 +104,7 @@ def audit(
         return _print_life(_run(_life(whence, hold_id), as_json=as_json), as_json=as_json)
     assert day is not None
     audited = _audit(
-        whence, day, receipts, redecide=not no_redecide, apart=not one_process, follow=follow, as_json=as_json
+        whence, day, receipts, redecide=not no_redecide, apart=not one_process, follow=follow, out=out, as_json=as_json
     )
     ctx.exit(_run(audited, as_json=as_json))
     return None
@@ -119,6 +126,8 @@ def _run(work: Coroutine[Any, Any, Any], *, as_json: bool) -> Any:
         raise click.UsageError(str(error)) from error
     except PurseError as error:
         raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"the file cannot be written ({error.strerror})") from error
 
 
 def _broken(broken: BrokenRecord) -> str:
@@ -141,21 +150,26 @@ async def _audit(
     redecide: bool,
     apart: bool,
     follow: bool,
+    out: Path | None,
     as_json: bool,
 ) -> int:
     gc.disable()  # what is read makes no cycles, and looking for them takes a tenth of the time
     async with opened(whence) as found:
         days = await days_of(found, day)
         kept = [*receipts, *receipts_kept(whence)]
-        with progress_shown(drawn=on_terminal()) as progress:
+        with progress_shown(drawn=on_terminal()) as progress, _export(found.source.wallet, days, out) as export:
             report = await audit_day(
                 found.source,
                 days,
                 receipts=kept,
                 redecide=redecide,
                 apart=found.task if apart and not follow else None,
+                also=export.take if export is not None else None,
                 progress=progress,
             )
+        if export is not None:
+            bounds = msgspec.to_builtins(export.bounds(found.source.wallet))
+            report = msgspec.structs.replace(report, export={"file": str(out), **bounds})
         _print_report(report, as_json=as_json)
         if not follow or not report.right:
             return report.exit_code
@@ -165,6 +179,10 @@ async def _audit(
             if not newer.right:
                 return EXIT_ERROR
         return 0
+
+
+def _export(wallet: str, days: DayRange, out: Path | None) -> AbstractContextManager[Beside | None]:
+    return beside(wallet, days, out) if out is not None else nullcontext()
 
 
 def _print_report(report: Report, *, as_json: bool) -> None:

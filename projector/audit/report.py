@@ -48,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """`first_wrong`: the first sequence at which anything is off, None if all is right."""
+    """`first_wrong`: the first sequence at which anything is off, None if all is right. `export`: what was written."""
 
     day: str
     zone: str
@@ -79,6 +79,7 @@ class Report(msgspec.Struct, frozen=True):
     seals: list[Any]
     checked: list[str]
     unchecked: list[str]
+    export: dict[str, Any] | None = None
 
     @property
     def exit_code(self) -> int:

@@ -64,9 +64,12 @@ async def audit(
     receipts: Iterable[Receipt] = (),
     redecide: bool = True,
     apart: Task | None = None,
+    also: Callable[[Answered], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Audit a day. `apart`: where a second process, which decides again, finds the same record.
+
+    `also`: who else is given all that is read, such as an export.
 
     Raises `BrokenRecord` where the record contradicts itself or a receipt, `Untrusted`, `NoAnswer`, `StreamRefused`.
     """
@@ -77,7 +80,8 @@ async def audit(
         if redecide and apart is not None:
             deciding = await stack.enter_async_context(deciding_apart(msgspec.structs.replace(apart, upto=end)))
         try:
-            reading = await replay(source, auditing.fold, upto=end, progress=progress)
+            folds = (auditing.fold,) if also is None else (auditing.fold, also)
+            reading = await replay(source, *folds, upto=end, progress=progress)
         except (AssertionError, LookupError) as error:
             raise BrokenRecord(f"what is told cannot have happened: {error!r}", seq=auditing.facts.last_seq) from error
         return auditing.report(reading, await deciding if deciding is not None else None)

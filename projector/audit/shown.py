@@ -28,6 +28,9 @@ def lines(report: Report) -> Iterator[str]:
     yield from _operators(report)
     yield from _open(report)
     yield from _seals(report)
+    if (written := report.export) is not None:
+        yield f"Exported: {written['rows']:,} rows to {written['file']}, from {written['from']} until {written['to']}"
+        yield ""
     yield "Checked:"
     yield from (f"  {line}" for line in report.checked)
     yield "Not checked:"

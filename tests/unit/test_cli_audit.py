@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import os
@@ -144,6 +145,44 @@ def test_where_nothing_is_that_is_said(tmp_path: Path) -> None:
     result = run("audit", DAY, "--data", str(tmp_path / "none"))
     assert result.exit_code == 1
     assert "there is no store" in result.stderr
+
+
+# --- with an export ---------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_writes_its_day_in_the_same_reading(tmp_path: Path) -> None:
+    stream = recorded(story())
+    result = audit(stream, tmp_path, DAY, "--export", "day.csv", "--json")
+    assert result.exit_code == 0
+    said = json.loads(result.stdout)
+    head, *rows = (tmp_path / "day.csv").read_text().splitlines()
+    assert said["export"] == {"file": "day.csv", **json.loads(head.removeprefix("# "))}
+    found = list(csv.DictReader(rows))
+    assert (len(found), said["export"]["rows"], said["export"]["days"]) == (said["export"]["rows"], 6, DAY)
+    assert sum(int(row["settled"]) for row in found) == 650_000_000
+    assert said["budgets"][0]["settled"] == "0.65"
+    assert "Exported: 6 rows to day.csv" in audit(stream, tmp_path, DAY, "--export", "day.csv").stdout
+
+
+def test_rows_behind_the_day_are_not_in_its_export(tmp_path: Path) -> None:
+    assert audit(recorded(story()), tmp_path, "2026-11-29", "--export", "day.jsonl").exit_code == 0
+    assert json.loads((tmp_path / "day.jsonl").read_text())["rows"] == 0
+
+
+@pytest.mark.parametrize("arguments", [("--hold", "a"), (DAY, "--follow"), ("--at", "2026-11-30T09:00:00Z")])
+def test_an_export_goes_with_a_day_alone(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert audit(recorded(story()), tmp_path, *arguments, "--export", "day.csv").exit_code == 2
+
+
+@pytest.mark.parametrize("file", ["day.txt", "nowhere/day.csv"])
+def test_a_file_that_cannot_be_written_ends_with_1(tmp_path: Path, file: str) -> None:
+    assert audit(recorded(story()), tmp_path, DAY, "--export", file).exit_code == 1
+
+
+def test_m19_a_tampered_record_leaves_no_file(tmp_path: Path) -> None:
+    tamper, _ = FOUND_BY_THE_CHAIN["an ask with another amount"]
+    assert audit(tamper(recorded(story())), tmp_path, DAY, "--export", "day.csv").exit_code == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.jsonl"]
 
 
 # --- a moment ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from recorded_stories import projected, story, write_raw
 from records import recorded
 from wallets import Books, budget
 
+from bench.audit import Day as Generated
+from bench.audit import messages as generated
+from engine.core.amounts import format_amount
 from engine.journal import Stored
-from projector.export import ALL, export
+from projector.audit.report import Report
+from projector.audit.running import audit
+from projector.day_range import parse
+from projector.export import ALL, beside, export
 from projector.export_rows import Row
 from projector.raw_export import export_raw
 from projector.reading import CopySource
@@ -82,6 +89,79 @@ async def test_totals_are_the_wallets_own(seed: int) -> None:
     assert changed(found) == changed({key: [one.settled, one.held, one.extra] for key, one in totals.items()})
     refused = {(row["budget"], row["period"]): row["refused"] for row in run("totals.sql") if row["refused"]}
     assert refused == {key: sum(one.refused.values()) for key, one in totals.items() if one.refused}
+
+
+GENERATED = "2026-11-30..2026-12-01"  # the first message after midnight says what lapsed before it
+
+
+async def audited(stream: list[Stored], days: str = GENERATED) -> Report:
+    """The audit, and the export in the same reading."""
+    chosen = parse(days, zone="UTC", now=0)
+    with beside("main", chosen, Path("export.parquet")) as also:
+        report = await audit(CopySource(stream), chosen, also=also.take)
+    await export_raw(CopySource(stream), Path("record.jsonl"))
+    return report
+
+
+def decimals(spent: dict[str, Any], label: str, unit: str = "usd") -> dict[str, Decimal]:
+    return {one["value"]: Decimal(one["spent"]) for one in spent[label][unit]["top"]}
+
+
+async def test_every_recipe_says_of_a_day_with_every_flag_what_its_audit_says() -> None:
+    report = await audited(list(generated(Generated(), asks=24_000)))
+    assert (report.right, report.asks > 24_000) == (True, True)
+    assert {"overrun", "unheld", "estimated", "corrected", "conflict", "stray", "lapsed"} <= report.flags.keys()
+    totals = run("totals.sql")
+    found = {
+        (row["budget"], row["period"]): (
+            *(format_amount(int(row[name]), scale=row["scale"]) for name in ("settled", "held", "extra")),
+            row["refused"],
+        )
+        for row in totals
+    }
+    assert found == {
+        (one["budget"], one["period"]): (one["settled"], one["held"], one["extra"], sum(one["refused"].values()))
+        for one in report.budgets
+    }
+    settled = {row["budget"]: row["settled"] for row in totals}
+    models = [row for row in run("by_model.sql") if row["budget"] == "usd" and row["model"] != "(none)"]
+    spent = {row["model"]: Decimal(row["settled"]) / 10**9 for row in models}
+    assert spent == {model: cost for model, cost in decimals(report.spent, "model").items() if model is not None}
+    users = {row["user"]: Decimal(row["settled"]) / 10**9 for row in run("top_users.sql") if row["budget"] == "usd"}
+    top = [cost for user, cost in decimals(report.spent, "user").items() if user is not None]
+    assert [*users.values()][: len(top)] == top
+    burnt: dict[str, int] = defaultdict(int)
+    for row in run("burn_per_minute.sql"):
+        burnt[row["budget"]] += row["settled"]
+    assert {name: burnt[name] for name in settled} == settled
+    assert run("never_over_limit.sql") == run("gap_check.sql") == []
+    waiting = run("holds_without_settle.sql")
+    assert sum(row["state"] == "open" for row in waiting) == report.open["count"] == 0
+    lapsed = [row["hold"] for row in waiting if row["state"] == "lapsed"]
+    late = report.flags["late"]["count"]
+    assert len(lapsed) == report.flags["lapsed"]["count"] - late > 0
+    life = run("one_call.sql", put=("the-id-of-the-hold", lapsed[0]))
+    assert [row["outcome"] for row in life][-1] == "lapsed"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_an_export_beside_an_audit_is_the_export_alone_and_adds_up_to_it(seed: int) -> None:
+    stream = story(seed, steps=100)
+    report = await audited(stream, "2026-10-01..2027-06-30")
+    found = {
+        (row["budget"], row["period"]): [int(row[name]) for name in ("settled", "held", "extra")]
+        for row in run("totals.sql")
+    }
+    scale = {(row["budget"], row["period"]): row["scale"] for row in run("totals.sql")}
+    texts = {key: [format_amount(one, scale=scale[key]) for one in figures] for key, figures in found.items()}
+    there = {(one["budget"], one["period"]): [one["settled"], one["held"], one["extra"]] for one in report.budgets}
+    nothing = ["0", "0", "0"]
+    assert {key: texts.get(key, nothing) for key in there} == there
+    assert {key for key in texts.keys() - there.keys() if texts[key] != nothing} == set()
+    with duckdb.connect() as database:
+        mine = database.execute("FROM 'export.parquet' ORDER BY seq, place").fetchall()
+        await export(CopySource(stream), ALL, Path("export.parquet"), now=0)
+        assert mine == database.execute("FROM 'export.parquet' ORDER BY seq, place").fetchall()
 
 
 async def test_models_are_charged_what_their_calls_cost() -> None:
