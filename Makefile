@@ -17,6 +17,7 @@ check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples/verify.py
 	$(BIN)/lint-imports
 soak: .venv/dev
 	PURSE_SOAK=1 $(BIN)/pytest $(if $(SEED),,tests/property) tests/simulation --timeout 0

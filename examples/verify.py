@@ -11,11 +11,14 @@ need not trust the software that keeps them. It checks, from the first message o
 - that each told covers exactly the ask messages before it, each at its own moment, with one outcome an ask;
 - the arithmetic: what was asked is what was charged, every hold ends once, every figure told of a budget is what the
   outcomes before it add up to, and no `held` makes more used than the limit written in it, which is the plan's;
+- the seals: the first message at or after the end of the wallet's day seals it, once, and no other does; each shared
+  budget, the open holds and the last message before the end are what the entries before the seal come to;
 - receipts (`--receipt SEQ:CHAIN`): what somebody was told once still stands there. Only a receipt kept elsewhere shows
   that the end was cut off or that a whole stream was written anew.
 
 It does not decide again (whether another refusal would have been right), does not know what providers really billed,
-and does not prove what the chain does not cover: the server's stamps on tolds, and asks at the end without a told.
+and does not prove what the chain does not cover: the server's stamps on tolds, and asks at the end without a told. When
+days end it knows by this machine's time zone data; of a zone that these lack it takes the seals' word, and says so.
 
 Exit status: 0 all of it holds; 1 it does not, and the first bad sequence is named; 2 wrong usage.
 """
@@ -31,15 +34,17 @@ import sys
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 NS = 10**9
 GENESIS = bytes(32)
 CHAIN_FIELD = b',"chain":"'
 TAIL_BYTES = len(CHAIN_FIELD) + 64 + len(b'"}')
+SEALS_MAX = 100  # in one entry
 LAPSES_MAX = 4_096  # fall due at one message; the rest at the next
 CHAINS_KEPT = 65_536  # tolds whose chains are remembered for receipts inside the record
 PRUNE_EVERY = 4_096  # entries between two looks for meters that are over
@@ -180,6 +185,7 @@ class Meter:
 
     budget: str
     unit: str
+    start: int
     end: int
     total: Total
     settled: int = 0
@@ -232,6 +238,41 @@ class Call:
         return self.progress if self.state == "open" else self.charged
 
 
+class Calendar:
+    """The wallet's days, as whole days of a zone on the wall. A zone that this machine does not know has no ends."""
+
+    def __init__(self, zone: str) -> None:
+        try:
+            self._zone: ZoneInfo | None = ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            self._zone = None
+
+    @property
+    def known(self) -> bool:
+        return self._zone is not None
+
+    def day_of(self, at: int) -> str:
+        """The day in which a moment (ns) is; "" where nobody knows."""
+        if self._zone is None:
+            return ""
+        return datetime.fromtimestamp(at // NS, self._zone).date().isoformat()
+
+    def end_of(self, day: str) -> int | None:
+        """The first nanosecond that is not of this day: the first second at which the wall shows a later date."""
+        if self._zone is None or not day:
+            return None
+        following = date.fromisoformat(day) + timedelta(days=1)
+        about = int(datetime(following.year, following.month, following.day, tzinfo=UTC).timestamp())
+        before, behind = about - 36 * 3_600, about + 36 * 3_600
+        while behind - before > 1:
+            middle = (before + behind) // 2
+            if datetime.fromtimestamp(middle, self._zone).date() >= following:
+                behind = middle
+            else:
+                before = middle
+        return behind * NS
+
+
 class Books:
     """What the outcomes add up to, entry by entry. Raises `Wrong` at the first that does not."""
 
@@ -250,6 +291,12 @@ class Books:
         self.forgets: list[tuple[int, str]] = []
         self.outcomes: Counter[str] = Counter()
         self.price_books: Counter[str] = Counter()
+        self.seals: list[tuple[str, int]] = []
+        self.unknown_zones: set[str] = set()
+        self.upto = 0
+        self._day = ""
+        self._day_ends: int | None = None
+        self._calendar = Calendar("UTC")
         self._allowed = frozenset(price_books)
         self._entries = 0
         self._takes: dict[tuple[str, str], Callable[[Document, Document], None]] = {
@@ -267,9 +314,13 @@ class Books:
         """Take in what was told of one message. The number of its asks."""
         self.at = entry["at"]
         self._begin()
-        for lapsed in entry.get("lapsed", ()):
-            self._lapse(lapsed)
+        lapsed = deque(entry.get("lapsed", ()))
+        self._seal_days(entry.get("sealed", []), lapsed)
+        while lapsed:
+            self._lapse(lapsed.popleft())
         self._nothing_else_due(len(entry.get("lapsed", ())))
+        self._prune()
+        self.upto = entry["seq"]
         out = entry.get("out", [])
         self.outcomes.update(outcome["outcome"] for outcome in out)
         if len(out) == 1 and (out[0]["outcome"], out[0]["id"], out[0].get("field")) == ("invalid", "", "message"):
@@ -290,6 +341,8 @@ class Books:
             call = self.provisional.get(id)
             if call is not None and call.forget_at == forget_at:
                 self._let_go(self.provisional.pop(id))
+
+    def _prune(self) -> None:
         self._entries += 1
         if self._entries % PRUNE_EVERY == 0:
             over = [key for key, meter in self.meters.items() if meter.end <= self.horizon and not meter.holders]
@@ -403,6 +456,71 @@ class Books:
             call = self.open.get(id)
             if call is not None and call.expires_at == expires_at:
                 raise Wrong("leaves a hold open whose time is over")
+
+    # --- seals --------------------------------------------------------------------------------------------------------
+
+    def _seal_days(self, seals: list[Document], lapsed: deque[Document]) -> None:
+        """The days that are over, each sealed behind the lapses that were due before its end."""
+        day, ends = self._day, self._day_ends
+        for number, seal in enumerate(seals):
+            if not self.plan or number >= SEALS_MAX:
+                raise Wrong("seals a day that no plan has begun, or too many of them")
+            if ends is not None and (seal["day"], seal["end"]) != (day, ends):
+                raise Wrong(f"seals {seal['day']} until {seal['end']}, where {day} ends at {ends}")
+            last = max((end for _, end in self.seals[-1:]), default=-1)
+            if not last < seal["end"] <= self.at:
+                raise Wrong(f"seals {seal['day']}, which is not over or was sealed before")
+            while lapsed and self._expires_at(lapsed[0]) < seal["end"]:
+                self._lapse(lapsed.popleft())
+            self._compare(seal)
+            day = self._calendar.day_of(seal["end"])
+            ends = self._calendar.end_of(day)
+        if ends is not None and ends <= self.at and len(seals) < SEALS_MAX:
+            raise Wrong(f"does not seal {day}, which is over")
+        if seals:
+            self._begin_day()
+
+    def _expires_at(self, lapsed: Document) -> int:
+        call = self.open.get(lapsed["hold"])
+        if call is None:
+            raise Wrong("lapses a hold that is not open, or not due")
+        return call.expires_at
+
+    def _compare(self, seal: Document) -> None:
+        """What the seal says against what everything before it adds up to."""
+        day, upto, open_holds = seal["day"], seal["upto"], seal.get("open_holds", 0)
+        if upto != self.upto:
+            raise Wrong(f"seals {day} up to message {upto:,}, where the last before it is {self.upto:,}")
+        if open_holds != len(self.open):
+            raise Wrong(f"seals {day} with {open_holds:,} open holds, where there are {len(self.open):,}")
+        expected = {}
+        for (name, generation, each, _), meter in self.meters.items():
+            budget = self.plan["budgets"].get(name, {})
+            shared = budget and budget.get("each") is None and each is None and generation == self.generations[name]
+            if shared and meter.start <= seal["end"] - 1 < meter.end:
+                expected[name] = (self._limit(name, {}), meter.settled, meter.held, meter.extra)
+        told = {
+            name: (line["limit"], *(line.get(figure, 0) for figure in ("settled", "held", "extra")))
+            for name, line in seal.get("budgets", {}).items()
+        }
+        if told != expected:
+            raise Wrong(f"seals {day} with {told}, where the outcomes before it add up to {expected}")
+        self.seals.append((day, seal["end"]))
+
+    def _begin_day(self) -> None:
+        self._day = self._calendar.day_of(self.at)
+        self._day_ends = self._calendar.end_of(self._day)
+
+    def _rezone(self, zone: str) -> None:
+        """A plan is in force: the day begins, or goes on in another zone, where it may be over already."""
+        first, self._calendar = not self.plan, Calendar(zone)
+        if not self._calendar.known:
+            self.unknown_zones.add(zone)
+        if first:
+            self._begin_day()
+        else:
+            ends = self._calendar.end_of(self._day)
+            self._day_ends = max(ends, self.at) if ends is not None else None
 
     # --- settlements --------------------------------------------------------------------------------------------------
 
@@ -557,6 +675,8 @@ class Books:
         if out.get("restarts", []) != restarts:
             raise Wrong(f"says that {out.get('restarts', [])} restart, where {restarts} do")
         self.scales.update(plan.get("units", {}))
+        if not self.plan or self.plan.get("zone", "UTC") != plan.get("zone", "UTC"):
+            self._rezone(plan.get("zone", "UTC"))
         self.plan, self.digest = plan, out["digest"]
 
     # --- what all of them need ----------------------------------------------------------------------------------------
@@ -589,7 +709,7 @@ class Books:
         meter = self.meters.get(key)
         if meter is None:
             total = self._total(budget, line["period"])
-            meter = self.meters[key] = Meter(budget, self.units[budget], line["end"], total)
+            meter = self.meters[key] = Meter(budget, self.units[budget], line["start"], line["end"], total)
         return meter
 
     def _total(self, budget: str, period: str) -> Total:
@@ -817,6 +937,8 @@ class Record:
             "void_tolds": self.void,
             "outcomes": dict(sorted(books.outcomes.items())),
             "price_books": dict(books.price_books),
+            "seals": len(books.seals),
+            "unknown_zones": sorted(books.unknown_zones),
             "open": len(books.open),
             "provisional": len(books.provisional),
             "totals": [self._total(*key, total) for key, total in sorted(books.totals.items())],
@@ -872,6 +994,10 @@ def _say(found: Document) -> None:
     for total in found["totals"]:
         figures = ", ".join(f"{name} {total[name + '_text']}" for name in ("settled", "held", "extra"))
         print(_plain(f"{total['budget']} {total['period']}: {figures} {total['unit']}"))
+    if found["seals"]:
+        print(f"{found['seals']:,} days are sealed, each with what the outcomes before its end add up to.")
+    for zone in found["unknown_zones"]:
+        print(_plain(f"When days end in {zone} is not known here: their ends are those that the seals say."))
     if found["receipts"]:
         print(f"{found['receipts']:,} receipts stand on it.")
     for first, last in found["losses"]:

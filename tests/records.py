@@ -40,3 +40,13 @@ def story() -> Books:
     books.at("09:03").hold("c", "0.80", user="bob", model="large", provider="jev")
     books.at("09:20").tick()
     return books
+
+
+def night() -> Books:
+    """Five messages: the plan, a hold and its settlement, a hold that is open past midnight, the tick at midnight."""
+    books = Books(twice=False).at("23:50")
+    books.hold("a", "0.40")
+    books.settle("a", "0.25")
+    books.hold("b", "0.30", ttl_s=1_800)
+    books.at("2026-12-01 00:00").tick()
+    return books

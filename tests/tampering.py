@@ -103,3 +103,35 @@ FOUND_BY_THE_CHAIN: dict[str, tuple[Tampering, int]] = {
     "two tolds that were swapped": (swapped(7, 8), 7),
 }
 """Of `recorded(story())`: asks at 1 to 6, tolds at 7 to 9."""
+
+
+def sealed(**fields: object) -> Callable[[Entry], Entry]:
+    """The entry's one seal with other fields."""
+    return lambda entry: replace(entry, sealed=[replace(seal, **fields) for seal in entry.sealed])
+
+
+def sealed_budget(**fields: object) -> Callable[[Entry], Entry]:
+    """The entry's one seal with other figures of `jev`."""
+
+    def change(entry: Entry) -> Entry:
+        [seal] = entry.sealed
+        return replace(entry, sealed=[replace(seal, budgets={"jev": replace(seal.budgets["jev"], **fields)})])
+
+    return change
+
+
+FALSE_SEALS: dict[str, tuple[Callable[[Entry], Entry], str]] = {
+    # what was done: how, and what the stand-alone verifier says of it
+    "less was settled": (sealed_budget(settled=1), "add up to"),
+    "less is held": (sealed_budget(held=0), "add up to"),
+    "others spent something": (sealed_budget(extra=1), "add up to"),
+    "another limit": (sealed_budget(limit=1), "add up to"),
+    "a budget is left out": (sealed(budgets={}), "add up to"),
+    "an open hold is left out": (sealed(open_holds=0), "open holds"),
+    "it goes up to another message": (sealed(upto=1), "up to message 1"),
+    "another day": (sealed(day="2026-11-29"), "where 2026-11-30 ends"),
+    "another end": (sealed(end=1), "where 2026-11-30 ends"),
+    "it is left out": (lambda entry: replace(entry, sealed=[]), "does not seal 2026-11-30"),
+    "it stands twice": (lambda entry: replace(entry, sealed=entry.sealed * 2), "where 2026-12-01 ends"),
+}
+"""Of an entry that seals 2026-11-30 with `jev` settled and held, while one hold is open."""

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from integration import rig
 from integration.rig import engine_on, eventually, projector_on, wallet_on
+from msgspec.structs import replace
 
+from commonpurse.plan_text import plan_text
 from engine.client import Purse
 from engine.core.messages import Held
+from engine.core.plan import Plan
 from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
 from engine.receipts import Receipt
@@ -72,6 +75,29 @@ async def test_a_wallet_is_audited_while_it_runs_and_after_it_was_closed(tmp_pat
     assert code == 4
     code, life = await purse("audit", "--hold", "c1", "--data", str(tmp_path))
     assert (code, [one["outcome"]["outcome"] for one in life["events"]]) == (0, ["held", "settled"])
+
+
+async def test_a_day_is_shown_as_it_would_have_been_while_the_wallet_runs_and_after_it_was_closed(
+    tmp_path: Path,
+) -> None:
+    other = tmp_path / "other.toml"
+    given = ("whatif", "yesterday..today", "--plan", str(other), "--data", str(tmp_path))
+    async with (
+        embedded_nats(tmp_path, wallet=WALLET) as server,
+        wallet_on(server.url, WALLET),
+        engine_on(server.url, WALLET, data=tmp_path),
+        Purse.connect(server.url, wallet=WALLET) as client,
+    ):
+        for number in range(4):
+            await call(client, f"c{number}", 3)
+        other.write_text(plan_text(Plan({"jev": rig.JEV})))
+        code, same = await purse(*given)
+        assert (code, same["same"], same["holds"]["was"]["held"]) == (0, True, 4)
+    other.write_text(plan_text(Plan({"jev": replace(rig.JEV, limit=10 * rig.CENT)})))
+    code, less = await purse(*given)
+    assert (code, less["same"], less["differ"]["holds"]["refused"]) == (0, False, 2)
+    assert [one["id"] for one in less["first"]] == ["c2", "c3"]
+    assert (less["budgets"][0]["was"]["settled"], less["budgets"][0]["would_be"]["settled"]) == ("0.12", "0.06")
 
 
 async def test_two_processes_find_what_one_finds(nats_server: EmbeddedServer, wallet_name: str) -> None:

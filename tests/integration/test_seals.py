@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import msgspec
-from integration.rig import CENT, DOLLAR, engine_on, eventually, projector_on, wallet_on
+from integration.rig import CENT, DOLLAR, engine_on, eventually, process_of, projector_on, wallet_on
 from integration.test_doctor import doctor, findings
 
 from engine.client import Purse
@@ -17,9 +17,14 @@ from engine.core.messages import ApplyPlan, Held, Seal, Told
 from engine.core.plan import Budget, Plan, digest
 from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
+from projector.audit.running import audit
+from projector.day_range import parse
+from projector.raw_export import export_raw
+from projector.reading import StreamSource
 from projector.seal_witness import Line, known, path_of
 
 WALLET = "main"
+VERIFY = Path(__file__).parents[2] / "examples" / "verify.py"
 WEST = Plan({"jev": Budget("usd", DOLLAR, zone="Pacific/Pago_Pago")}, zone="Pacific/Pago_Pago")
 EAST = msgspec.structs.replace(WEST, zone="Pacific/Kiritimati")
 
@@ -74,6 +79,22 @@ async def test_an_engine_started_again_tells_no_seal_twice(tmp_path: Path) -> No
         ):
             assert isinstance(await purse.hold({"usd": "0.01"}, id="c"), Held)
             assert await sealed_on(journal) == []
+
+
+async def test_audit_and_verifier_say_of_the_seal_what_stands_on_the_stream(tmp_path: Path) -> None:
+    async with embedded_nats(tmp_path) as server:
+        [seal] = await end_the_day(server, tmp_path)
+        async with Journal.connect(server.url, wallet=WALLET) as journal:
+            source = StreamSource(journal)
+            report = await audit(source, parse(seal.day, zone=EAST.zone, now=0))
+            await export_raw(source, tmp_path / "record.jsonl")
+    assert (report.right, len(report.seals)) == (True, 1)
+    [told] = report.seals
+    assert (told["day"], told["upto"], told["open_holds"]) == (seal.day, seal.upto, seal.open_holds)
+    assert told["budgets"] == {"jev": {"period": seal.day, "limit": "1", "settled": "0.05", "held": "0.1"}}
+    async with process_of(["-I", "-S", str(VERIFY), str(tmp_path / "record.jsonl"), "--json"]) as verifier:
+        verified = json.loads(await verifier.output())
+    assert (verified["ok"], verified["seals"]) == (True, 1)
 
 
 async def test_doctor_compares_the_seals_with_their_witness(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from histories.reading import NAMES, history
 from msgspec.structs import replace
-from records import recorded, story
-from tampering import FOUND_BY_THE_CHAIN, Tampering, cut, edited, forked
+from records import night, recorded, story
+from tampering import FALSE_SEALS, FOUND_BY_THE_CHAIN, Tampering, cut, edited, forked
 from wallets import Books, budget, moment
 
 from engine.core import chain
@@ -336,6 +336,13 @@ async def test_a_permission_above_its_limit_is_named_by_the_second_path_alone() 
 
     report = await audited(change(4, lower)(recorded(story())), redecide=False)
     assert (report.first_wrong, report.wrong[0].what) == (4, "jev of 2026-11-30 is granted more than its limit")
+
+
+@pytest.mark.parametrize("what", FALSE_SEALS)
+async def test_m19_a_false_seal_is_named_though_every_chain_is_right(what: str) -> None:
+    stream = change(5, FALSE_SEALS[what][0])(recorded(night()))
+    report = await audited(stream)
+    assert (report.right, report.first_wrong) == (False, 5)
 
 
 async def test_a_lapse_that_is_left_out_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -284,6 +285,13 @@ async def test_calls_without_an_exact_cost_are_listed_with_their_state() -> None
         ("d", "lapsed", "m1"),
         ("e", "open", "m2"),
     ]
+
+
+def test_the_verifier_comes_with_the_wheel() -> None:
+    root = EXAMPLES.parent
+    built = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    [file] = [file for file, place in built["shared-data"].items() if place == "share/commonpurse/verify.py"]
+    assert (root / file) == EXAMPLES / "verify.py"
 
 
 def test_the_columns_that_recipes_speak_of_are_those_of_the_table() -> None:

@@ -16,7 +16,8 @@ import msgspec
 import pytest
 from histories.reading import FOLDER, NAMES, expected
 from recorded_stories import Writer, projected, story, write_raw
-from records import recorded
+from records import night, recorded
+from tampering import FALSE_SEALS
 from wallets import Books, amounts, budget, moment
 
 from engine.core.messages import (
@@ -35,6 +36,7 @@ from engine.core.messages import (
     Settle,
     Settled,
 )
+from engine.core.periods import period_at
 from engine.core.plan import Plan
 from engine.journal import Stored
 
@@ -409,6 +411,48 @@ def test_a_lie_with_a_right_chain_is_named_by_its_message(what: str, file: Path)
     failed = bad(forged(books, seq, change), file)
     assert failed.seq == seq, failed.why
     assert why in failed.why
+
+
+@pytest.mark.parametrize("what", FALSE_SEALS)
+def test_m19_a_false_seal_with_a_right_chain_is_named_by_its_message(what: str, file: Path) -> None:
+    change, why = FALSE_SEALS[what]
+    assert proved(recorded(night()), file)["seals"] == 1
+    failed = bad(forged(night(), 5, change), file)
+    assert (failed.seq, why in failed.why) == (5, True), failed.why
+
+
+def test_a_seal_where_no_day_ends_is_named(file: Path) -> None:
+    [seal] = night().entries[4].sealed
+    failed = bad(forged(night(), 3, lambda entry: msgspec.structs.replace(entry, sealed=[seal])), file)
+    assert (failed.seq, "not over" in failed.why) == (3, True), failed.why
+
+
+def test_a_seal_that_was_changed_and_its_chain_not_is_named_by_its_told(file: Path) -> None:
+    stream = recorded(night())
+    assert bad(edit(8, b'"settled":250000000', b'"settled":150000000')(stream), file).seq == 8
+
+
+def test_days_of_a_zone_that_is_not_known_here_end_where_the_seals_say(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_zone(name: str) -> None:
+        raise verify.ZoneInfoNotFoundError(name)
+
+    monkeypatch.setattr(verify, "ZoneInfo", no_zone)
+    found = proved(recorded(night()), file)
+    assert (found["seals"], found["unknown_zones"]) == (1, ["UTC"])
+    assert bad(forged(night(), 5, FALSE_SEALS["less was settled"][0]), file).seq == 5
+    assert proved(forged(night(), 5, FALSE_SEALS["another day"][0]), file)["seals"] == 1
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Apia", "Australia/Lord_Howe", "America/Santiago"])
+def test_its_calendar_is_the_wallets(zone: str) -> None:
+    calendar = verify.Calendar(zone)
+    at = moment("2011-12-20 12:00")
+    while at < moment("2012-11-30 12:00"):
+        period = period_at(at, per="day", zone=zone)
+        assert (calendar.day_of(at), calendar.end_of(calendar.day_of(at))) == (period.name, period.end)
+        at += 7 * 3_600 * 10**9
 
 
 def test_a_hold_past_the_limit_is_named_even_where_its_figures_agree(file: Path) -> None:
