@@ -69,6 +69,8 @@ class Change(msgspec.Struct, frozen=True):
 
     def held(self, amounts: Amounts, model: str | None) -> Amounts:
         """What is held for a call for which the record holds `amounts`."""
+        if not self._scales(model):
+            return amounts
         price = self.prices.get(model or "", _ONE)
         return {unit: _times(amount, self.hold_factor * _priced(unit, price)) for unit, amount in amounts.items()}
 

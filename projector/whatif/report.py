@@ -23,7 +23,7 @@ from projector.whatif.worlds import Worlds
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """`same`: whether nothing of the day would have been otherwise. `rules`: what was assumed, in words."""
+    """`same`: whether nothing of the day would have been otherwise, but limits. `rules`: what was assumed, in words."""
 
     day: str
     zone: str
@@ -63,7 +63,7 @@ def report_of(worlds: Worlds, reading: Replay, *, wallet: str) -> WhatIf:
         wallet=wallet,
         as_of=written(reading.at),
         change=_change(worlds),
-        same=not found.count and all(one["was"] == one["would_be"] for one in budgets),
+        same=not found.count and all(_unlimited(one["was"]) == _unlimited(one["would_be"]) for one in budgets),
         holds={"was": _holds(found.was), "would_be": _holds(found.would_be)},
         differ={"holds": dict(found.holds), "renewals": dict(found.renewals)},
         headroom=_headroom(found.was, found.would_be, writes),
@@ -134,6 +134,10 @@ def _budgets(was: Facts, would_be: Facts, writes: Writing) -> Iterator[dict[str,
         one = both["was"] or both["would_be"]
         assert one is not None
         yield {"budget": one["budget"], "period": one["period"], "unit": one["unit"], **both}
+
+
+def _unlimited(budget: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: figure for name, figure in (budget or {}).items() if name != "limit"}
 
 
 def _by(worlds: Worlds, label: str) -> dict[str, Any]:

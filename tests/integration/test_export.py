@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ from integration.traffic import traffic_on
 
 from engine.client import Purse
 from engine.core.messages import Held
+from engine.core.plan import Plan
 from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
+from projector.day_range import parse
+from projector.raw_source import RawSource
+from projector.whatif.change import Change
+from projector.whatif.running import what_if
 
 WALLET = "main"
 VERIFY = Path(__file__).parents[2] / "examples" / "verify.py"
@@ -79,6 +85,10 @@ async def test_the_record_of_real_traffic_is_proved_by_the_verifier_and_adds_up_
     assert (total["settled"], total["held"]) == (settled, held)
     assert (proved["receipts"], proved["untold"], proved["outcomes"]["stray"]) == (1, 0, 1)
     assert proved["outcomes"]["held"] >= CALLS + 7
+    now = parse("yesterday..today", zone="UTC", now=time.time_ns())
+    same = await what_if(RawSource(record), now, Change(Plan({"jev": rig.JEV})))
+    assert (same.same, same.first, same.assumed["skipped"]) == (True, [], {})
+    assert same.holds["was"]["held"] >= CALLS + 6
     code, wrote = await purse("all", "--out", str(table), "--data", str(tmp_path / "data"))  # nothing runs now
     assert code == 0, wrote
     found = duckdb.execute(f"SELECT sum(settled), sum(held), count(*) FROM '{table}'").fetchone()

@@ -234,6 +234,14 @@ async def wallet_of(stream: Sequence[Stored]) -> Wallet:
     return worlds.real
 
 
+async def test_a_larger_limit_that_nobody_needs_changes_nothing() -> None:
+    books = Books(jev=budget("1.00"), twice=False).at("09:00")
+    books.hold("a", "0.40")
+    report = await asked(recorded(books), with_plan(jev=budget("2.00")))
+    assert (report.same, report.budgets[0]["would_be"]["limit"]) == (True, "2")
+    assert "Nothing would have been otherwise." in lines(report)
+
+
 # --- what nobody can know ---------------------------------------------------------------------------------------------
 
 
