@@ -27,6 +27,7 @@ COMMANDS = {
     "revoke": ("desk", "Refuse new holds of one user, key or other label."),
     "restore": ("desk", "Undo a revocation."),
     "status": ("status", "What is used, held and left."),
+    "key": ("key", "Make a key, list them, end one."),
     "plan": ("plan", "Show the budgets, or change them."),
     "prices": ("prices", "Show what models cost here; make a new price book."),
     "export": ("export", "Write what was decided to Parquet, CSV or JSONL, or the raw record."),

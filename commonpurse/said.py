@@ -115,3 +115,28 @@ class PlanInForce(msgspec.Struct, frozen=True):
 
     plan: dict[str, object]
     digest: str
+
+
+class KeySaid(msgspec.Struct, frozen=True):
+    """One key as the wallet keeps it; `key` is the key itself, in the one answer that has it."""
+
+    id: str
+    role: str
+    state: str
+    key: str = ""
+    user: str = ""
+    cohort: str = ""
+    labels: dict[str, str] = {}
+    names: list[str] = []
+    replaces: str = ""
+    note: str = ""
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    revoked_by: str = ""
+    reason: str = ""
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """All of them, newest first."""
+
+    keys: list[KeySaid]

@@ -24,6 +24,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from engine.asking import Answered, Asker
+from engine.bucket import Bucket
 from engine.core import amounts as written
 from engine.core import checks
 from engine.core.amounts import SCALES, AmountError
@@ -51,6 +52,7 @@ from engine.core.messages import (
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
 from engine.journal import Journal
+from engine.read_record import Look, ReadRecord
 from engine.spool import Spool
 
 __all__ = ["Answered", "Holding", "Purse"]
@@ -311,6 +313,14 @@ class Purse:
     async def read(self, word: str, payload: bytes = b"") -> bytes:
         """A projector's answer to `read.<word>`, as it came. Raises `NoAnswer`."""
         return await self._request(f"read.{word}", payload)
+
+    def bucket(self, word: str) -> Bucket:
+        """Documents of one kind that are kept beside the wallet's stream."""
+        return Bucket(self.journal, word)
+
+    async def note(self, look: Look) -> None:
+        """Put on record who looked at what. Raises `NoAnswer`, `StreamRefused`: then nothing may be shown."""
+        await ReadRecord(self.journal).note(look)
 
     async def _read(
         self, word: str, payload: bytes, document: type[Document], *, wait_s: float = READ_WAIT_S

@@ -36,11 +36,13 @@ STREAM_POLL_S = 0.5
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})  # the place is taken; 10164 is what a cluster may say
 NOT_FOUND = frozenset({10037, 10059})  # no message, no stream
+STREAM_EXISTS = 10058  # with other settings; with the same it is no error
 DUPLICATE_IN_PROCESS = 10158
 NO_RESPONDERS = "503"
 UNAVAILABLE = 503
 NO_STREAM = 404
 
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 SEEN = "Purse-Seen"  # the sender's newest receipt
 
 Kind = Literal["ask", "admin", "told"]
@@ -190,6 +192,15 @@ class Journal:
                 raise StreamRefused(f"the stream could not be made: {made.error.description}", code=made.error.err_code)
         await self.check_stream()
 
+    async def make_beside(self, wanted: Mapping[str, Any]) -> None:
+        """Make a stream beside the wallet's, with as many copies, unless it is there. Raises `PurseError`."""
+        copies = await self.replicas()
+        made = await self.api(f"STREAM.CREATE.{wanted['name']}", {**wanted, "num_replicas": copies}, _Info)
+        if made.error is not None and made.error.err_code != STREAM_EXISTS:
+            raise StreamRefused(
+                f"{wanted['name']} could not be made: {made.error.description}", code=made.error.err_code
+            )
+
     async def check_stream(self) -> _State:
         """Refuse a stream whose settings are not those this release relies on. Returns its state.
 
@@ -302,14 +313,22 @@ class Journal:
         if msg_id is not None:
             headers["Nats-Msg-Id"] = msg_id
         if after_told is not None:
-            headers["Nats-Expected-Last-Subject-Sequence"] = str(after_told)
+            headers[EXPECTED] = str(after_told)
         if seen:
             headers[SEEN] = seen
         return await self._store(self.names.subject(kind), data, headers, wait_s)
 
-    async def keep(self, bucket: str, key: str, document: bytes, *, wait_s: float) -> None:
-        """Put a document into a bucket beside the stream, in place of the one there. Raises as `append`."""
-        await self._store(f"$KV.{bucket}.{key}", document, {}, wait_s)
+    async def keep(self, bucket: str, key: str, document: bytes, *, wait_s: float, after: int | None = None) -> int:
+        """Put a document into a bucket beside the stream, in place of the one there; its sequence in the bucket.
+
+        With `after` only if that one was written at this sequence (0: none yet). Raises as `append`.
+        """
+        headers = {} if after is None else {EXPECTED: str(after)}
+        return (await self._store(f"$KV.{bucket}.{key}", document, headers, wait_s)).seq
+
+    async def append_look(self, line: bytes, *, wait_s: float) -> None:
+        """Append to the record of who looked, beside the stream. Raises as `append`."""
+        await self._store(self.names.subject("look"), line, {}, wait_s)
 
     async def _store(self, subject: str, data: bytes, headers: dict[str, str], wait_s: float) -> Appended:
         try:
@@ -342,8 +361,12 @@ class Journal:
         """The newest message of this kind; None if there is none."""
         return await self._get({"last_by_subj": self.names.subject(kind)})
 
-    async def _get(self, which: dict[str, Any]) -> Stored | None:
-        got = await self.api(f"STREAM.MSG.GET.{self.names.stream}", which, _Got)
+    async def next_kept(self, bucket: str, *, after: int) -> Stored | None:
+        """The first document of a bucket that was written after a sequence of it; its `kind` is its key."""
+        return await self._get({"seq": after + 1, "next_by_subj": f"$KV.{bucket}.>"}, stream=f"KV_{bucket}")
+
+    async def _get(self, which: dict[str, Any], *, stream: str = "") -> Stored | None:
+        got = await self.api(f"STREAM.MSG.GET.{stream or self.names.stream}", which, _Got)
         if got.message is None:
             if got.error is not None and got.error.err_code not in NOT_FOUND:
                 raise StreamRefused(got.error.description, code=got.error.err_code)

@@ -146,7 +146,9 @@ class Projection:
             self._count(name, line.period, "strays")
         self._drop(outcome.dropped)
         periods_ = {name: line.period for name, line in outcome.budgets.items()}
-        self._keep_life(Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_))
+        key = ask.labels.get("key", "")
+        life = Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_, key=key)
+        self._keep_life(life)
 
     # --- keeping ------------------------------------------------------------------------------------------------------
 
@@ -355,4 +357,5 @@ def _life(record: HoldRecord) -> Life:
         progress=record.progress,
         expires_at=record.expires_at or None,
         periods={bound.meter.budget: bound.meter.period for bound in record.bound},
+        key=record.labels.get("key", ""),
     )

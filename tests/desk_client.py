@@ -65,6 +65,12 @@ class Desk:
         async with self.client.request(method, path, headers=headers, **more) as answer:
             return await heard(answer)
 
+    async def new_key(self, role: str = "spend", **more: object) -> tuple[str, str]:
+        """Make a key: the key, and its short id."""
+        made = await self.post("/v1/keys", {"role": role, **more})
+        assert made.status == 201, made.body
+        return made["key"], made["id"]
+
     async def hold(self, id: str | None = None, usd: object = "0.25", **more: Any) -> Heard:
         """Hold dollars of the jev budget."""
         body = {"amounts": {"usd": usd}, "labels": {"provider": "jev"}, **({"id": id} if id else {}), **more}
@@ -90,12 +96,13 @@ async def open_desk(plan: Plan | None = PLAN, **settings: Any) -> AsyncIterator[
     await server.start_server(auto_decompress=False)  # as `python -m web` does
     async with TestClient(server) as client:
         board = app[DESK].board
-        running = asyncio.create_task(board.run())
+        running = [asyncio.create_task(board.run()), asyncio.create_task(app[DESK].keys.run())]
         try:
             yield Desk(client, purse, board, came)
         finally:
-            running.cancel()
-            await asyncio.wait([running])
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
 
 
 def _noting(came: list[str]) -> Any:

@@ -6,7 +6,7 @@ It answers as `engine.client.Purse` does; `tests/integration/test_api.py` runs t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
@@ -22,6 +22,7 @@ from engine.core.plan import Budget, Plan
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
 from engine.errors import PurseError
+from engine.read_record import Look
 
 NS = 1_000_000_000
 NOON = 1_796_047_500 * NS
@@ -38,6 +39,47 @@ class Answered(msgspec.Struct, frozen=True):
     chain: str = CHAIN
 
 
+class Kept(msgspec.Struct, frozen=True):
+    name: str
+    seq: int
+    document: bytes
+
+
+class FakeBucket:
+    """As `engine.bucket.Bucket`, in memory; `tests/integration/test_bucket.py` holds the two against each other."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, Kept] = {}
+        self.error: PurseError | None = None
+        self._seq = 0
+        self._notices: list[Callable[[], None]] = []
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    async def make(self) -> None:
+        self._fail()
+
+    async def next_after(self, seq: int) -> Kept | None:
+        self._fail()
+        later = [kept for kept in self.documents.values() if kept.seq > seq]
+        return min(later, key=lambda kept: kept.seq, default=None)
+
+    async def put(self, name: str, document: bytes, *, after: int) -> int | None:
+        self._fail()
+        if (self.documents[name].seq if name in self.documents else 0) != after:
+            return None
+        self._seq += 1
+        self.documents[name] = Kept(name, self._seq, document)
+        for notice in self._notices:
+            notice()
+        return self._seq
+
+    async def on_change(self, notice: Callable[[], None]) -> None:
+        self._notices.append(notice)
+
+
 class FakePurse:
     """`clock` is stream time. `error`: what every call raises, if anything. `ready_` and `days_` are what is read."""
 
@@ -51,6 +93,8 @@ class FakePurse:
         self.engine_ready = True
         self.spool_depth = 0
         self.total: list[DayTotals] = []
+        self.buckets: dict[str, FakeBucket] = {}
+        self.looks: list[Look] = []
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -95,6 +139,13 @@ class FakePurse:
         self._fail()
         return self._tell(asks)
 
+    def bucket(self, word: str) -> FakeBucket:
+        return self.buckets.setdefault(word, FakeBucket())
+
+    async def note(self, look: Look) -> None:
+        self._fail()
+        self.looks.append(look)
+
     async def ready(self) -> bool:
         return self.engine_ready
 
@@ -114,6 +165,7 @@ class FakePurse:
             record.progress,
             record.expires_at,
             names,
+            record.labels.get("key", ""),
         )
 
     async def read(self, word: str, payload: bytes = b"") -> bytes:

@@ -39,6 +39,7 @@ async def serve() -> None:
         if settings.data is not None:
             keep(app[DESK].book, settings.data)
         tasks.create_task(app[DESK].board.run())
+        tasks.create_task(app[DESK].keys.run())
         runner = web.AppRunner(
             app,
             access_log=None,

@@ -15,6 +15,7 @@ from engine.core.documents import Status
 from engine.core.plan import digest
 from engine.plan_file import DEFAULT_PLAN
 from web.ask_settings import QUESTION_CHARS_MAX, AskSettings
+from web.auth import ANYBODY
 from web.desk import DESK
 from web.proxy.bodies import Body, read_body
 from web.proxy.dialect import Incoming
@@ -72,4 +73,4 @@ async def _ask(request: web.Request) -> web.StreamResponse:
     }  # fmt: skip
     upstream = request.app[GUARD].upstream(ask.upstream)
     with desk.crowd.admitted("call"):
-        return await spend(request, CHAT, upstream, Incoming(body=Body(msgspec.json.encode(chat))))
+        return await spend(request, CHAT, upstream, Incoming(body=Body(msgspec.json.encode(chat))), ANYBODY)

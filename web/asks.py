@@ -43,18 +43,28 @@ Switch = TypeVar("Switch", Thaw, Revoke, Restore)
 ADJUST_NEEDS_ID = "an adjustment needs an id, in the body or as Idempotency-Key: made twice it would count twice"
 
 _ID = re.compile(rf"[A-Za-z0-9._:-]{{1,{limits.CALLER_ID_CHARS_MAX}}}", re.ASCII)
+_STREAM_ID = re.compile(rf"[A-Za-z0-9._:/-]{{1,{limits.ID_CHARS_MAX}}}", re.ASCII)
 
 
-def check_id(id: str, *, field: str) -> str:
-    """An id as a caller may choose it: no "/", which sets namespaces apart on the stream."""
+def check_id(id: str, *, field: str, caller: Caller) -> str:
+    """An id that a caller chose, as it is called on the stream. It has no "/", which sets namespaces apart there."""
     if not _ID.fullmatch(id):
         raise BadAsk(field, f"an id is 1 to {limits.CALLER_ID_CHARS_MAX} of A-Z a-z 0-9 . _ : -")
+    return caller.on_stream(id)
+
+
+def check_hold(id: str, *, field: str, caller: Caller) -> str:
+    """As `check_id`, of a hold that is there; whoever sees those of all keys names them as on the stream."""
+    if not caller.sees_all:
+        return check_id(id, field=field, caller=caller)
+    if not _STREAM_ID.fullmatch(id):
+        raise BadAsk(field, f"an id on the stream is 1 to {limits.ID_CHARS_MAX} of A-Z a-z 0-9 . _ : / -")
     return id
 
 
-def fresh_id() -> str:
+def fresh_id(caller: Caller) -> str:
     """For a caller that brings none. It cannot ask again, but no two of them meet."""
-    return uuid4().hex
+    return caller.on_stream(uuid4().hex)
 
 
 @dataclass(slots=True)  # one a request: a frozen one takes three times as long to make
@@ -76,14 +86,14 @@ class Reader:
         else:
             options = [self._option(option, f"options[{index}].") for index, option in enumerate(body.options)]
         return Hold(
-            id=id, options=options, by=by, labels=self._labels(body.labels), ttl_s=body.ttl_s, on_lapse=body.on_lapse
+            id=id, options=options, by=by, labels=self._claimed(body.labels), ttl_s=body.ttl_s, on_lapse=body.on_lapse
         )
 
     def settle(self, body: said.SettleBody, *, hold: str, id: str) -> Settle:
         held_at = None if body.held_at is None else parse_moment(body.held_at, field=f"{self.path}held_at")
         return Settle(
             hold=hold, amounts=self._needed(body.amounts, "amounts"), final=body.final, estimated=body.estimated,
-            held_at=held_at, labels=self._labels(body.labels), id=id,
+            held_at=held_at, labels=self._claimed(body.labels, "origin"), id=id,
         )  # fmt: skip
 
     def renew(self, body: said.RenewBody, *, hold: str) -> Renew:
@@ -113,6 +123,15 @@ class Reader:
             return parse(value, unit=unit, scale=scale, signed=signed)  # type: ignore[arg-type] # it refuses other types
         except AmountError as error:
             raise BadAsk(place, str(error)) from None
+
+    def _claimed(self, written: said.Labels, *without: str) -> dict[str, str]:
+        """What the body says, and what the caller's key says, which wins."""
+        labels = self._labels(written)
+        if not self.caller.labels:
+            return labels
+        claimed = {name: value for name, value in self.caller.claimed(labels).items() if name not in without}
+        self._check(checks.labels(claimed))
+        return claimed
 
     def _labels(self, written: said.Labels) -> dict[str, str]:
         if not written:
@@ -148,7 +167,7 @@ class Reader:
             id=id, budget=body.budget, period=self._period(body.period, budget),
             amount=self._amount(body.amount, budget.unit, f"{self.path}amount", signed=True), reason=body.reason,
             by_whom=self.caller.name, each=body.each,
-            hold=None if body.hold is None else check_id(body.hold, field=f"{self.path}hold"),
+            hold=None if body.hold is None else self._hold(body.hold),
         )  # fmt: skip
         self._check(checks.adjust(ask))
         return ask
@@ -196,7 +215,7 @@ class Reader:
             case said.BatchHold():
                 return self.hold(body, id=self._id(body.id), by=by)
             case said.BatchSettle():
-                id = "" if body.id is None else check_id(body.id, field=f"{self.path}id")
+                id = "" if body.id is None else self._id(body.id)
                 return self.settle(body, hold=self._hold(body.hold), id=id)
             case said.BatchRelease():
                 return Settle(hold=self._hold(body.hold), release=True)
@@ -218,14 +237,14 @@ class Reader:
                 assert_never(body)
 
     def _hold(self, id: str) -> str:
-        return check_id(id, field=f"{self.path}hold")
+        return check_hold(id, field=f"{self.path}hold", caller=self.caller)
 
     def _id(self, id: str | None, *, required: bool = False) -> str:
         if id is not None:
-            return check_id(id, field=f"{self.path}id")
+            return check_id(id, field=f"{self.path}id", caller=self.caller)
         if required:
             raise BadAsk(f"{self.path}id", ADJUST_NEEDS_ID)
-        return fresh_id()
+        return fresh_id(self.caller)
 
     def _check(self, wrong: checks.Wrong | None) -> None:
         if wrong is not None:

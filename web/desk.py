@@ -13,8 +13,9 @@ from engine.prices.book import read_book
 from web import builtin
 from web.answers import Answer, Writer
 from web.asks import Reader
-from web.auth import Caller
+from web.auth import Caller, Gate
 from web.crowd import Crowd
+from web.keyring import WORD, Keyring
 from web.known import Known, Terms
 from web.purse import Answered, Purse
 from web.settings import Settings
@@ -32,15 +33,20 @@ class Desk:
     book: PriceBook
     visitors: Visitors
     visits: Visits
+    keys: Keyring
+    gate: Gate
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""
         return Reader(terms, caller, now=self.purse.now(), path=path)
 
-    def answer(self, ask: AnyAsk, answered: Answered) -> Answer:
-        """What the caller of this ask gets."""
+    def answer(self, ask: AnyAsk, answered: Answered, caller: Caller) -> Answer:
+        """What the caller of this ask gets, under the ids it knows."""
         self.board.answered(answered.seq)
-        return Writer(self.known.terms, self.settings.refusal_status).answer(ask, answered)
+        answer = Writer(self.known.terms, self.settings.refusal_status).answer(ask, answered)
+        if isinstance(id := answer.body.get("id"), str):
+            answer.body["id"] = caller.shown(id)
+        return answer
 
     def slow_down_s(self, request: web.Request, kind: VisitKind) -> int:
         """Count a visit of whoever is behind this request. 0 to go on, else the seconds until they may come again."""
@@ -57,4 +63,6 @@ def open_desk(purse: Purse, settings: Settings) -> Desk:
     prices = {builtin.MODEL: builtin.PRICE, **settings.prices} if stands_in else settings.prices
     book = load_book(prices, book=None if settings.price_book is None else read_book(settings.price_book))
     visitors = Visitors(settings.trusted_proxies)
-    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, visitors, Visits())
+    keys = Keyring(purse.bucket(WORD))
+    gate = Gate(settings, keys, visitors, purse)
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, visitors, Visits(), keys, gate)

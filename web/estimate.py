@@ -6,8 +6,9 @@ whether it fits; amounts are for whoever has a key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from aiohttp import web
 
@@ -17,7 +18,7 @@ from engine.core.plan import Budget, Plan
 from engine.errors import BadAsk
 from engine.prices import Price, PriceBook, affordable_output_tokens
 from web.answers import Body, json_response, percent
-from web.auth import ANYBODY, Caller
+from web.auth import Caller
 from web.bodies import read_body, shown
 from web.desk import Desk
 from web.known import Terms
@@ -29,6 +30,8 @@ from web.proxy.upstreams import MAX_TOKENS_DEFAULT, Upstream
 from web.requests import EstimateBody
 from web.routes import Route
 from web.words import WORDS
+
+NOTHING_CLAIMED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,16 @@ class Estimate:
 
 
 def estimate(
-    body: EstimateBody, book: PriceBook, plan: Plan, upstreams: Iterable[Upstream], budgets: Iterable[BudgetStatus]
+    body: EstimateBody,
+    book: PriceBook,
+    plan: Plan,
+    upstreams: Iterable[Upstream],
+    budgets: Iterable[BudgetStatus],
+    claims: Mapping[str, str] = NOTHING_CLAIMED,
 ) -> Estimate:
-    """Raises `Problem` 400 for a model without a price, `BadAsk` where there is nothing to estimate."""
+    """`claims`: the labels that the caller's key would put on the call.
+
+    Raises `Problem` 400 for a model without a price, `BadAsk` where there is nothing to estimate."""
     price = book.find(body.provider, body.model)
     if price is None:
         raise _not_priced(body.model)
@@ -86,7 +96,7 @@ def estimate(
     units = frozenset(budget.unit for budget in plan.budgets.values()) & {"tokens", "requests"}
     priced = Priced(way, price, intake.most_tokens(), call, units)
     amounts = priced.worst()
-    labels = {"provider": price.provider, "model": body.model}
+    labels = {**claims, "provider": price.provider, "model": body.model}
     matching = [now for now in budgets if _counts(plan.budgets.get(now.name), amounts, labels)]
     return Estimate(priced, amounts, matching)
 
@@ -131,15 +141,15 @@ def _not_priced(model: str) -> Problem:
 
 
 async def _estimate(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
-    if caller == ANYBODY and (seconds := desk.slow_down_s(request, "estimate")):
+    if caller.role is None and (seconds := desk.slow_down_s(request, "estimate")):
         detail = WORDS.slow_down.format(seconds=seconds)
         raise Problem(429, "slow-down", detail, title="Slow down", more={"seconds": seconds}, headers=NO_RETRY)
     body = await read_body(request, EstimateBody)
     terms = await desk.known.ready()
     status = await desk.board.now()
     assert terms.plan is not None
-    found = estimate(body, desk.book, terms.plan, desk.settings.upstreams.values(), status.budgets)
-    return json_response(document(found, terms, digest=desk.book.digest, amounts=caller != ANYBODY))
+    found = estimate(body, desk.book, terms.plan, desk.settings.upstreams.values(), status.budgets, caller.labels)
+    return json_response(document(found, terms, digest=desk.book.digest, amounts=caller.role is not None))
 
 
 def document(found: Estimate, terms: Terms, *, digest: str, amounts: bool) -> Body:

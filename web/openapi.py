@@ -95,9 +95,9 @@ def _operation(route: Route) -> Body:
         "responses": {str(status): _response(status, meaning, route) for status, meaning in sorted(answers.items())},
     }
     match route.access:
-        case "admin":
+        case "observe" | "audit" | "admin":
             body["security"] = [{"key": []}]
-        case "spend" | "public":  # with a key, or without one where that is allowed
+        case _:  # with a key, or without one where that is allowed
             body["security"] = [{"key": []}, {}]
     if route.takes is not None:
         schema = {"$ref": _REF.format(name=route.takes.__name__)}

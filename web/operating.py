@@ -39,20 +39,20 @@ def _asks(kind: type[Identified], read: Callable[[Reader, Identified, str], AnyA
 
     async def handle(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
         body = await read_body(request, kind)
-        id = id_of(request, body.id)
+        id = id_of(request, body.id, caller)
         ask = await desk.known.understand(lambda terms: read(desk.reader(terms, caller), body, id))
-        return desk.answer(ask, await desk.purse.ask(ask)).response()
+        return desk.answer(ask, await desk.purse.ask(ask), caller).response()
 
     return handle
 
 
 async def _adjust(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
     body = await read_body(request, AdjustmentBody)
-    id = check_id(body.id, field="id") if body.id is not None else key_of(request)
+    id = check_id(body.id, field="id", caller=caller) if body.id is not None else key_of(request, caller)
     if id is None:
         raise BadAsk("id", ADJUST_NEEDS_ID)
     ask = await desk.known.understand(lambda terms: desk.reader(terms, caller).adjust(body, id=id))
-    return desk.answer(ask, await desk.purse.ask(ask)).response()
+    return desk.answer(ask, await desk.purse.ask(ask), caller).response()
 
 
 async def _show_plan(_request: web.Request, desk: Desk, _caller: Caller) -> web.Response:
@@ -64,7 +64,7 @@ async def _show_plan(_request: web.Request, desk: Desk, _caller: Caller) -> web.
 
 async def _apply_plan(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
     body = await read_body(request, PlanBody)
-    id = id_of(request, body.id)
+    id = id_of(request, body.id, caller)
     try:
         plan = plan_from_json(body.plan)
     except PlanError as error:
@@ -73,12 +73,13 @@ async def _apply_plan(request: web.Request, desk: Desk, caller: Caller) -> web.R
     answered = await desk.purse.ask(ask)
     if isinstance(answered.outcome, Planned):
         desk.known.terms.learn(plan)
-    return desk.answer(ask, answered).response()
+    return desk.answer(ask, answered, caller).response()
 
 
 _ERRORS = {
     400: "What was sent cannot be understood; `field` says where.",
-    401: "The admin key is needed.",
+    401: "A key is needed.",
+    403: "The key's role may not do this.",
     422: "This id stands for something else.",
     503: "Nobody can decide now.",
 }
@@ -86,7 +87,7 @@ _DONE = {200: "Done, or done before.", **_ERRORS}
 
 ROUTES = (
     Route(
-        method="POST", path="/v1/observations", access="admin", takes=ObservationBody, tag="operating", keyed=True,
+        method="POST", path="/v1/observations", access="observe", takes=ObservationBody, tag="operating", keyed=True,
         handler=_asks(ObservationBody, lambda reader, body, id: reader.observe(body, id=id)),
         queue="settle",
         summary="The provider's own figure for one period of one budget.",
@@ -119,7 +120,7 @@ ROUTES = (
     Route(
         method="GET", path="/v1/plan", access="admin", handler=_show_plan, tag="operating",
         summary="The plan in force and its digest.",
-        answers={200: "The plan.", 401: _ERRORS[401], 503: "There is none yet, or nobody answers."},
+        answers={200: "The plan.", 401: _ERRORS[401], 403: _ERRORS[403], 503: "There is none yet, or nobody answers."},
     ),
     Route(
         method="POST", path="/v1/plan", access="admin", handler=_apply_plan, takes=PlanBody, keyed=True,

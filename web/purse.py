@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from engine.core.documents import Life, Status
@@ -10,6 +10,7 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
 )
+from engine.read_record import Look
 
 
 class Answered(Protocol):
@@ -25,6 +26,26 @@ class Answered(Protocol):
     def told(self) -> int: ...
     @property
     def chain(self) -> str: ...
+
+
+class Kept(Protocol):
+    """The newest document under a name, and the sequence of its last change."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def document(self) -> bytes: ...
+
+
+class Bucket(Protocol):
+    """Documents beside the stream, as `engine.bucket` keeps them."""
+
+    async def make(self) -> None: ...
+    async def next_after(self, seq: int) -> Kept | None: ...
+    async def put(self, name: str, document: bytes, *, after: int) -> int | None: ...
+    async def on_change(self, notice: Callable[[], None]) -> None: ...
 
 
 class Purse(Protocol):
@@ -44,3 +65,5 @@ class Purse(Protocol):
     async def read(self, word: str, payload: bytes = ...) -> bytes: ...
     async def ready(self) -> bool: ...
     def follow_status(self) -> AsyncIterator[Status]: ...
+    def bucket(self, word: str) -> Bucket: ...
+    async def note(self, look: Look) -> None: ...

@@ -15,6 +15,7 @@ from engine.core import limits
 from engine.core.plan import LapsePolicy
 from engine.prices.cost import OUTPUT_TOKENS_MAX
 from engine.prices.ids import MODEL_CHARS_MAX
+from web.keys import EXPIRES_S_MAX, NAMEABLE, Role
 
 WAIT_S_DEFAULT = 5.0
 WAIT_S_MAX = 30.0
@@ -47,6 +48,7 @@ Label: TypeAlias = Annotated[Any, Meta(extra_json_schema={"type": "string", "max
 Labels: TypeAlias = Annotated[dict[str, Label], Meta(extra_json_schema={"maxProperties": limits.LABELS_MAX})]
 Text: TypeAlias = Annotated[str, Meta(max_length=limits.TEXT_CHARS_MAX)]
 Moment: TypeAlias = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=limits.LABEL_VALUE_CHARS_MAX)]
 TtlS: TypeAlias = Annotated[int, Meta(ge=limits.TTL_S_MIN, le=limits.TTL_S_MAX)]
 
 
@@ -160,6 +162,27 @@ class PlanBody(IdentifiedBody, kw_only=True):
 
     plan: Annotated[dict[str, Any], Meta(description="The plan as in `purse.toml`, as JSON; `GET /v1/plan` shows one.")]
     replaces: Annotated[str, Meta(max_length=64)]
+
+
+class KeyBody(Request, kw_only=True):
+    """A new key. With `replaces`, what is not said is as on that key, and so are the holds it speaks of."""
+
+    role: Role | None = None
+    user: Name | None = None
+    cohort: Name | None = None
+    labels: Labels | None = None
+    names: Annotated[list[str], Meta(max_length=len(NAMEABLE), description="Of `user` and `cohort`.")] | None = None
+    expires_s: (
+        Annotated[int, Meta(ge=1, le=EXPIRES_S_MAX, description="Seconds from now; never, if not given.")] | None
+    ) = None
+    replaces: Annotated[str, Meta(max_length=32, description="The short id of another key.")] | None = None
+    note: Text = ""
+
+
+class RevokeKeyBody(Request, kw_only=True):
+    """End a key, for this reason."""
+
+    reason: Text
 
 
 class EstimateBody(Request, kw_only=True):

@@ -10,9 +10,13 @@ from typing import Literal, TypeAlias
 import msgspec
 from aiohttp import web
 
-from web.auth import Access, Caller, authenticate
+from engine.read_record import Look
+from web.auth import Access, Caller
 from web.crowd import Queue
 from web.desk import DESK, Desk
+from web.request_ids import request_id_of
+
+LOOK_CHARS_MAX = 256  # of an address that goes on record
 
 Handler: TypeAlias = Callable[[web.Request, Desk, Caller], Awaitable[web.StreamResponse]]
 
@@ -47,10 +51,14 @@ def register(app: web.Application, route: Route) -> None:
 
 def _serve(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     handler, access, queue = route.handler, route.access, route.queue
+    looks = route.method == "GET" and access in ("life", "audit", "admin")
 
     async def serve(request: web.Request) -> web.StreamResponse:
         desk = request.app[DESK]
         with desk.crowd.admitted(queue) if queue is not None else nullcontext():
-            return await handler(request, desk, authenticate(request, access, desk.settings))
+            caller = await desk.gate.admit(request, access)
+            if looks and caller.sees_all:
+                await desk.purse.note(Look(caller.name, request.path[:LOOK_CHARS_MAX], request_id_of(request)))
+            return await handler(request, desk, caller)
 
     return serve

@@ -1,6 +1,8 @@
-"""Who a visitor without a key is, for counting visits and for nothing else: a keyed hash of the address.
+"""From where a request comes, as a keyed hash of the address: who a visitor without a key is, and the origin of a key.
 
-The address is looked at and let go. The hash's key lives and dies with this process, so a hash tells nobody anything.
+The address is looked at and let go. Visits are counted under a hash whose key lives and dies with this process, so it
+tells nobody anything. An origin goes on the stream, where a key used from too many places must be seen by all: its hash
+has a key that the web processes of one wallet share, and nobody else reads.
 """
 
 from __future__ import annotations
@@ -30,12 +32,18 @@ class Visitors:
 
     def of(self, request: web.Request) -> bytes:
         """The visitor behind this request. Whoever cannot be told apart is one visitor."""
+        return blake2b(self._packed(request), key=self._key, digest_size=16).digest()
+
+    def origin(self, request: web.Request, secret: bytes) -> str:
+        """What stands for the address of this request in every web process that knows the `secret`."""
+        assert secret, "without one anybody could try all addresses"
+        return blake2b(self._packed(request), key=secret, digest_size=8).hexdigest()
+
+    def _packed(self, request: web.Request) -> bytes:
         address = self._address(request)
         if isinstance(address, IPv6Address):
-            packed = address.packed[: IPV6_BITS // 8]
-        else:
-            packed = address.packed if address is not None else b""
-        return blake2b(packed, key=self._key, digest_size=16).digest()
+            return address.packed[: IPV6_BITS // 8]
+        return address.packed if address is not None else b""
 
     def _address(self, request: web.Request) -> Address | None:
         """From the peer outwards: the first that is no proxy of ours, or the last that can be read."""

@@ -25,7 +25,7 @@ _days = msgspec.json.Decoder(list[DayTotals])
 
 
 def _audience(caller: Caller) -> Audience:
-    return "operator" if caller.admin else "public"
+    return "operator" if caller.sees_all else "public"
 
 
 async def _status(_request: web.Request, desk: Desk, caller: Caller) -> web.Response:
@@ -106,7 +106,7 @@ def _sealed(sealed: Sealed | None) -> Body | None:
     return None if sealed is None else {"day": sealed.day, "seq": sealed.seq, "at": format_moment(sealed.at)}
 
 
-_CLOSED = {401: "The admin key is needed.", 503: "Nobody answers now."}
+_CLOSED = {401: "A key is needed.", 403: "The key's role may not look at this.", 503: "Nobody answers now."}
 
 ROUTES = (
     Route(
@@ -121,12 +121,12 @@ ROUTES = (
         answers={200: "Events until you leave.", 503: "Too many are watching."},
     ),
     Route(
-        method="GET", path="/v1/days", access="admin", handler=_all_days, tag="watching",
+        method="GET", path="/v1/days", access="audit", handler=_all_days, tag="watching",
         summary="What was spent in each period of each shared budget, newest first.",
         answers={200: "The days.", **_CLOSED},
     ),
     Route(
-        method="GET", path="/v1/days/{day}", access="admin", handler=_one_day, tag="watching",
+        method="GET", path="/v1/days/{day}", access="audit", handler=_one_day, tag="watching",
         summary="What was spent on one day.",
         answers={200: "Its budgets.", **_CLOSED, 404: "Nothing is recorded for it."},
     ),

@@ -33,6 +33,14 @@ def get(face: Face, path: str) -> Answer:
     return answer
 
 
+def post(face: Face, path: str, body: Mapping[str, object], *, unheard: str = "") -> Answer:
+    """What is answered to a body sent to `path`. A problem ends the command."""
+    answer = asyncio.run(_post(face, path, body, unheard))
+    if answer.status >= 400:
+        fail(face, answer)
+    return answer
+
+
 def tell(face: Face, answer: Answer, *, verb: str) -> Said:
     """Print the answer; ends the command unless it was done: a refusal is 3 for who asked to spend, else an error."""
     said = _read(face, answer)

@@ -77,7 +77,10 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One call as the wallet remembers it. `first`: sequence of the message in which it was held or came as a stray."""
+    """One call as the wallet remembers it. `first`: sequence of the message in which it was held or came as a stray.
+
+    `key`: the short id of the key that held it, "" where none did.
+    """
 
     id: str
     state: HoldState
@@ -88,6 +91,7 @@ class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     progress: Amounts = {}
     expires_at: int | None = None
     periods: dict[str, str] = {}
+    key: str = ""
 
 
 class Sealed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -142,10 +142,9 @@ BAD_ID = [
     (AT, '{"id":"\\u00e9","amounts":{"usd":"1"}}', "id"),
     (AT, '{"id":"a\\n","amounts":{"usd":"1"}}', "id"),
     (AT, '{"id":7,"amounts":{"usd":"1"}}', "id"),
-    (f"/v1/holds/{'x' * 65}/settle", USD % '"1"', "id"),
-    ("/v1/holds/a%2Fb/settle", USD % '"1"', "id"),
+    (f"/v1/holds/{'x' * 97}/settle", USD % '"1"', "id"),
     ("/v1/holds/a%20b/release", "{}", "id"),
-    ("/v1/holds:batch", '{"asks":[{"ask":"release","hold":"%s"}]}' % ("x" * 65), "asks[0].hold"),
+    ("/v1/holds:batch", '{"asks":[{"ask":"release","hold":"%s"}]}' % ("x" * 97), "asks[0].hold"),
     ("/v1/holds:batch", '{"asks":[{"ask":"hold","id":"a/b","amounts":{"usd":"1"}}]}', "asks[0].id"),
 ]
 BROKEN_JSON = [

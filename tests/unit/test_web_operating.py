@@ -21,6 +21,7 @@ from engine.core.plan import digest
 from engine.plan_file import plan_to_json
 from web import spending, watching
 from web.app import _TABLES
+from web.keys import make_key
 
 
 @pytest_asyncio.fixture
@@ -257,7 +258,9 @@ async def test_an_open_wallet_takes_holds_and_settles_from_anybody_but_nothing_e
         assert [answer.status for answer in spent] == [201, 200, 200, 200, 422, 200]
         closed = [route for route in _TABLES if route.path not in OPEN_TO_ALL | SPENDING]
         for route in closed:
-            assert (await desk.send(route.method, route.path.replace("{day}", "d"), key=None)).status == 401
+            assert (
+                await desk.send(route.method, route.path.replace("{day}", "d").replace("{id}", "a"), key=None)
+            ).status == 401
 
 
 async def test_an_operators_ask_in_a_batch_needs_the_key_and_nothing_of_the_batch_is_sent() -> None:
@@ -269,13 +272,22 @@ async def test_an_operators_ask_in_a_batch_needs_the_key_and_nothing_of_the_batc
         assert desk.purse.asked == []
 
 
-async def test_a_wrong_key_is_refused_even_where_none_is_needed() -> None:
+@pytest.mark.parametrize("wrong", ["purse_wrong", "cp_wrong", f"{KEY}x", make_key()[1]])
+async def test_a_wrong_key_is_refused_even_where_none_is_needed(wrong: str) -> None:
     async with open_desk(open=True) as desk:
         answers = [
-            await desk.get("/v1/status", key="wrong"),
-            await desk.post("/v1/holds", {"amounts": {"usd": "0"}}, key="wrong"),
+            await desk.get("/v1/status", key=wrong),
+            await desk.post("/v1/holds", {"amounts": {"usd": "0"}}, key=wrong),
         ]
     assert [answer.status for answer in answers] == [401, 401]
+
+
+async def test_an_open_wallet_takes_a_key_of_somebody_elses_for_none() -> None:
+    async with open_desk(open=True) as desk:
+        status = await desk.get("/v1/status", key="sk-dummy")
+        held = await desk.post("/v1/holds", {"amounts": {"usd": "0"}}, key="sk-dummy")
+        plan = await desk.get("/v1/plan", key="sk-dummy")
+    assert [answer.status for answer in (status, held, plan)] == [200, 201, 401]
 
 
 async def test_an_admin_may_name_any_label(desk: Desk) -> None:

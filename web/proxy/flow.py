@@ -17,8 +17,8 @@ from aiohttp import web
 from engine.core import checks, periods
 from engine.core.messages import Exhausted, Held, Hold, Observe
 from engine.errors import PurseError
-from web.asks import check_id, fresh_id
-from web.auth import Caller, caller_of
+from web.asks import fresh_id
+from web.auth import ANYBODY, Caller
 from web.desk import DESK, Desk
 from web.moments import NS_PER_S
 from web.problems import Problem, of_purse_error
@@ -88,30 +88,29 @@ def respond(request: web.Request, provider: Provider, refusal: Refusal) -> web.R
     )
 
 
-def caller(request: web.Request, desk: Desk) -> Caller:
-    """Who asks, by the purse's own key, wherever this provider's clients put a key. Raises `Problem` 401."""
-    header = request.headers.get("Authorization")
+async def caller_of(request: web.Request, desk: Desk) -> Caller:
+    """Who asks, by the purse's own key, wherever this provider's clients put a key. Raises `Problem` 401 and 403."""
     key = request.headers.get("x-api-key")
-    if header is None and key is not None:
-        header = f"Bearer {key}"
-    return caller_of(header, "spend", desk.settings)
+    return await desk.gate.admit(request, "spend", header=None if key is None else f"Bearer {key}")
 
 
 # --- one call ---------------------------------------------------------------------------------------------------------
 
 
 async def _call(request: web.Request, dialect: Dialect) -> web.StreamResponse:
-    caller(request, request.app[DESK])
+    caller = await caller_of(request, request.app[DESK])
     upstream = request.app[GUARD].upstream(dialect.provider.name)
     incoming = Incoming(
         body=await read_body(request), match=dict(request.match_info), query=dict(request.query),
         headers=lowered(request.headers),
     )  # fmt: skip
-    return await spend(request, dialect, upstream, incoming)
+    return await spend(request, dialect, upstream, incoming, caller)
 
 
-async def spend(request: web.Request, dialect: Dialect, upstream: Upstream, incoming: Incoming) -> web.StreamResponse:
-    """Hold the most that this call could cost, make it, settle it. Whoever calls knows who asks. Raises `Declined`."""
+async def spend(
+    request: web.Request, dialect: Dialect, upstream: Upstream, incoming: Incoming, caller: Caller
+) -> web.StreamResponse:
+    """Hold the most that this call could cost, make it, settle it, all for this caller. Raises `Declined`."""
     desk, guard = request.app[DESK], request.app[GUARD]
     call = dialect.read(incoming)
     if not call.capped and not call.stream:
@@ -122,19 +121,19 @@ async def spend(request: web.Request, dialect: Dialect, upstream: Upstream, inco
     assert plan is not None
     offers = options_of(call, upstream, guard.book, plan)
     ask = Hold(
-        id=_hold_id(request), options=[option for _, option in offers], by=desk.purse.by(HOLD_WAIT_S),
-        labels=_labels(upstream, call.model), price_book=guard.book.digest,
+        id=_hold_id(request, caller), options=[option for _, option in offers], by=desk.purse.by(HOLD_WAIT_S),
+        labels=_labels(upstream, call.model, caller), price_book=guard.book.digest,
     )  # fmt: skip
     answered = await desk.purse.ask(ask, wait_s=HOLD_WAIT_S)
     held = answered.outcome
     if not isinstance(held, Held):
-        raise Declined(_refusal(desk, ask, answered, offers[-1][0]))
+        raise Declined(_refusal(desk, ask, answered, offers[-1][0], caller))
     async with OpenHold(desk.purse, guard.endings, held) as hold:
         priced, option = offers[held.option]
         assert held.amounts == option.amounts, "nothing less than the worst case of what is sent"
         if not held.budgets:
             raise no_budget(upstream.provider)
-        said = of_hold(held, call, priced.way)
+        said = of_hold(held, call, priced.way, id=caller.shown(held.id))
         relay = Relay(
             request, request_id_of(request), guard.session, upstream, dialect, guard.book, incoming, call, priced, said
         )
@@ -144,28 +143,27 @@ async def spend(request: web.Request, dialect: Dialect, upstream: Upstream, inco
     return response
 
 
-def _hold_id(request: web.Request) -> str:
+def _hold_id(request: web.Request, caller: Caller) -> str:
     """Every attempt is a call of its own, and so a hold of its own."""
-    key = key_of(request)
-    if key is None:
-        return fresh_id()
     attempt = request.headers.get(ATTEMPT, "0")
-    return key if attempt == "0" else check_id(f"{key}:{attempt}", field=ATTEMPT)
+    more = "" if attempt == "0" else f":{attempt}"
+    return key_of(request, caller, more=more) or fresh_id(caller)
 
 
-def _labels(upstream: Upstream, model: str) -> dict[str, str]:
-    labels = {"provider": upstream.provider, "model": model}
+def _labels(upstream: Upstream, model: str, caller: Caller) -> dict[str, str]:
+    """Whose call it is says the caller's key; to whom it goes says the route, whatever the key says."""
+    labels = {**caller.labels, "provider": upstream.provider, "model": model}
     wrong = checks.labels(labels)
     if wrong is not None:
         raise bad("model", wrong[1])
     return labels
 
 
-def _refusal(desk: Desk, ask: Hold, answered: Answered, last: Priced) -> Refusal:
+def _refusal(desk: Desk, ask: Hold, answered: Answered, last: Priced, caller: Caller) -> Refusal:
     was = getattr(answered.outcome, "was", None) or answered.outcome
     affordable = last.affordable(was.unit, was.fits) if isinstance(was, Exhausted) else None
-    answer = desk.answer(ask, answered)
-    return of_outcome(ask, answered, answer, affordable=affordable, wallet=desk.settings.wallet)
+    answer = desk.answer(ask, answered, caller)
+    return of_outcome(answered, answer, affordable=affordable, wallet=desk.settings.wallet, hold=caller.shown(ask.id))
 
 
 async def _observe_gone(desk: Desk, source: str) -> None:
@@ -175,7 +173,7 @@ async def _observe_gone(desk: Desk, source: str) -> None:
     for name, budget in plan.budgets.items() if plan is not None else ():
         if budget.source == source and budget.each is None:
             period = periods.period_at(now, per=budget.per, zone=budget.zone).name
-            observe = Observe(fresh_id(), name, period, budget.limit, now, source)
+            observe = Observe(fresh_id(ANYBODY), name, period, budget.limit, now, source)
             try:
                 await desk.purse.ask(observe, wait_s=OBSERVE_WAIT_S)
             except PurseError as error:

@@ -29,12 +29,15 @@ def passed_on(headers: Mapping[str, str]) -> dict[str, str]:
     return kept | ({UPSTREAM_REQUEST_ID: request_id} if request_id else {})
 
 
-def of_hold(held: Held, call: Call, way: Way) -> dict[str, str]:
-    """What was granted: the hold, its tier, the model, the cap on each choice, percent left of the tightest budget."""
+def of_hold(held: Held, call: Call, way: Way, *, id: str) -> dict[str, str]:
+    """What was granted: the hold, its tier, the model, the cap on each choice, percent left of the tightest budget.
+
+    `id`: the hold's, as its caller calls it.
+    """
     left = [
         max(0.0, 100.0 - percent(line.limit - line.remaining, line.limit)) for line in held.budgets.values()
     ]  # fmt: skip
-    said = {"x-purse-hold": held.id, "x-purse-tier": str(held.tier), "x-purse-model": way.model}
+    said = {"x-purse-hold": id, "x-purse-tier": str(held.tier), "x-purse-model": way.model}
     if way.output_tokens:
         said["x-purse-max-tokens"] = str(way.output_tokens)
     if left:

@@ -8,7 +8,7 @@ from yarl import URL
 from web.desk import DESK
 from web.proxy.bodies import path_of
 from web.proxy.failures import KEY_REFUSED, failed, failing, read, without_account
-from web.proxy.flow import caller
+from web.proxy.flow import caller_of
 from web.proxy.guard import GUARD
 from web.proxy.headers import lowered, passed_on
 from web.proxy.openai import OPENAI
@@ -18,7 +18,7 @@ LIST_BYTES_MAX = 16 * 1024 * 1024
 
 async def models(request: web.Request) -> web.StreamResponse:
     """`GET /openai/v1/models` and `/openai/v1/models/{id}`."""
-    caller(request, request.app[DESK])
+    await caller_of(request, request.app[DESK])
     guard = request.app[GUARD]
     upstream = guard.upstream(OPENAI.name)
     id = request.match_info.get("id")

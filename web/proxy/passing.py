@@ -10,7 +10,7 @@ from web.desk import DESK
 from web.proxy.bodies import most_bytes, read_body, text_of
 from web.proxy.dialect import Provider
 from web.proxy.failures import KEY_REFUSED, failed, failing, read, without_account
-from web.proxy.flow import Handler, caller
+from web.proxy.flow import Handler, caller_of
 from web.proxy.guard import GUARD
 from web.proxy.headers import lowered, passed_on
 
@@ -23,7 +23,7 @@ def free(provider: Provider, path: str, headers: Callable[[Mapping[str, str]], M
     async def call(request: web.Request) -> web.StreamResponse:
         desk, guard = request.app[DESK], request.app[GUARD]
         with desk.crowd.admitted("call"), desk.crowd.carrying(most_bytes(request)):
-            caller(request, desk)
+            await caller_of(request, desk)
             upstream = guard.upstream(provider.name)
             body = await read_body(request)
             text_of(body.value, "model")

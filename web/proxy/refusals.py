@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.core.messages import Exhausted, Held, Hold
+from engine.core.messages import Exhausted, Held
 from web.answers import Answer
 from web.problems import NO_RETRY, Problem
 from web.purse import Answered
@@ -89,15 +89,15 @@ def of_problem(problem: Problem) -> Refusal:
     )  # fmt: skip
 
 
-def of_outcome(hold: Hold, answered: Answered, answer: Answer, *, affordable: int | None, wallet: str) -> Refusal:
-    """What the wallet said to a hold that is no permission. `affordable`: the output tokens that would have fitted."""
+def of_outcome(answered: Answered, answer: Answer, *, affordable: int | None, wallet: str, hold: str) -> Refusal:
+    """What the wallet said to `hold` that is no permission. `affordable`: the output tokens that would have fitted."""
     body = answer.body
     outcome = answered.outcome
     was = getattr(outcome, "was", None) or outcome
     if isinstance(was, Held):
         message = "A call with this Idempotency-Key is being made. Its answer goes to whoever asked first."
-        return Refusal(status=409, reason="in_progress", message=message, metadata={"hold": hold.id})
-    metadata: dict[str, object] = {"wallet": wallet, "reason": body.get("why") or body["outcome"], "hold": hold.id}
+        return Refusal(status=409, reason="in_progress", message=message, metadata={"hold": hold})
+    metadata: dict[str, object] = {"wallet": wallet, "reason": body.get("why") or body["outcome"], "hold": hold}
     metadata |= {name: body[name] for name in _METADATA if name in body}
     message = str(body["detail"])
     if isinstance(was, Exhausted):
