@@ -28,6 +28,7 @@ from commonpurse.supervisor import UNTRUSTED, Program, Service, Supervisor, modu
 from engine.data_folder import locked
 from engine.embedded import embedded_nats
 from engine.errors import Misconfigured, PurseError, Untrusted
+from engine.nats_roles import Role
 from engine.plan_file import read
 from engine.prices.own import read_own
 from projector.observers.settings import observers_of
@@ -87,10 +88,10 @@ async def _up(options: UpOptions, visit: Visit, stop: asyncio.Event) -> int:
     await asyncio.to_thread(check_local, options.config, os.environ)
     await asyncio.to_thread(observers_of, options.config, environment=os.environ, at=time.time_ns())
     data = await asyncio.to_thread(options.data.resolve)
-    async with _server(options, data) as (url, servers):
+    async with _server(options, data) as (url, url_for, servers):
         key = admin_key(data / KEY_FILE)
         await make_stream(url, options.wallet)
-        programs = _programs(options, url=url, data=data, port=port)
+        programs = _programs(options, url_for=url_for, data=data, port=port)
         opened = Opened(_page(options.host, port), key, data, url)
         prepare = partial(prepare_wallet, url, options.wallet, wanted, data)
         supervisor = Supervisor([*servers, *programs], say)
@@ -110,20 +111,23 @@ def check_local(config: Path | None, environment: Mapping[str, str]) -> None:
 
 
 @asynccontextmanager
-async def _server(options: UpOptions, data: Path) -> AsyncIterator[tuple[str, list[Service]]]:
-    """The server's address, and the server if it is ours to keep running. The data folder is locked either way."""
+async def _server(options: UpOptions, data: Path) -> AsyncIterator[tuple[str, Callable[[Role], str], list[Service]]]:
+    """The server's address for us and for each program, and the server if it is ours to keep running.
+
+    The data folder is locked either way. At a server of somebody else's all have the one address that was given.
+    """
     if options.nats is None:
         async with embedded_nats(data, wallet=options.wallet) as server:
-            yield server.url, [server]
+            yield server.url, server.url_for, [server]
     else:
+        given = options.nats
         async with locked(data):
-            yield options.nats, []
+            yield given, lambda _: given, []
 
 
-def _programs(options: UpOptions, *, url: str, data: Path, port: int) -> list[Program]:
+def _programs(options: UpOptions, *, url_for: Callable[[Role], str], data: Path, port: int) -> list[Program]:
     environment = {
         **os.environ,
-        "PURSE_NATS_URL": url,
         "PURSE_WALLET": options.wallet,
         "PURSE_DATA": str(data),
         "PURSE_HOST": options.host,
@@ -133,7 +137,10 @@ def _programs(options: UpOptions, *, url: str, data: Path, port: int) -> list[Pr
     }
     if options.nats is None:
         environment["PURSE_PATIENCE_MS"] = "0"  # the only engine there is need not wait for another
-    return [module(name, environment=environment, logs=data / "logs") for name in ("engine", "projector", "web")]
+    names: tuple[Role, ...] = ("engine", "projector", "web")
+    return [
+        module(name, environment={**environment, "PURSE_NATS_URL": url_for(name)}, logs=data / "logs") for name in names
+    ]
 
 
 async def _open(prepare: Callable[[], Awaitable[None]], opened: Opened, visit: Visit, stop: asyncio.Event) -> int:

@@ -29,6 +29,7 @@ import structlog
 from engine.data_folder import locked
 from engine.errors import Misconfigured
 from engine.leash import leashed
+from engine.nats_roles import ROLES, STREAM_ACTS, Role, permissions
 from engine.set_aside import set_aside
 
 VERSION_MIN = (2, 15, 1)
@@ -76,13 +77,18 @@ class EmbeddedServer:
         self._fixed_port, self._wallet = port, wallet
         self._name = f"purse-{secrets.token_hex(8)}"
         self._password = secrets.token_hex(24)
+        self._passwords = {role: secrets.token_hex(24) for role in ROLES}
         self._addresses: _Addresses | None = None
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def url(self) -> str:
-        """For clients, with the credentials in it: a secret."""
+        """For the operator, who makes the stream, with the credentials in it: a secret."""
         return f"nats://purse:{self._password}@127.0.0.1:{self._at.port}"
+
+    def url_for(self, role: Role) -> str:
+        """For one of our processes, which may do its own work alone (`engine.nats_roles`): a secret as well."""
+        return f"nats://{role}:{self._passwords[role]}@127.0.0.1:{self._at.port}"
 
     @property
     def monitor_url(self) -> str:
@@ -204,7 +210,7 @@ http: "127.0.0.1:{self._at.monitor_port}"
 authorization {{ users: [{{
   user: "purse", password: {text(self._password)}
   permissions {{ publish: {{ deny: {text(_forbidden(self._wallet))} }} }}
-}}] }}
+}}, {", ".join(map(self._user, ROLES))}] }}
 max_payload: {PAYLOAD_MAX}
 jetstream {{
   store_dir: {text(str(folder.store))}
@@ -218,6 +224,10 @@ logfile_size_limit: {LOG_SIZE_MAX}
 logfile_max_num: 3
 logtime_utc: true
 """
+
+    def _user(self, role: Role) -> str:
+        allowed = json.dumps(permissions(role, self._wallet or "main"))
+        return f'{{ user: {role}, password: "{self._passwords[role]}", permissions: {allowed} }}'
 
     @property
     def _at(self) -> _Addresses:
@@ -272,8 +282,7 @@ async def check_version(binary: Path) -> None:
 
 def _forbidden(wallet: str | None) -> list[str]:
     """What none of our own processes may ask: new settings can empty even an append-only stream."""
-    acts = ("UPDATE", "DELETE", "PURGE", "RESTORE", "MSG.DELETE")
-    return [f"$JS.API.STREAM.{act}.PURSE_{wallet}" for act in acts] if wallet else []
+    return [f"$JS.API.STREAM.{act}.PURSE_{wallet}" for act in STREAM_ACTS] if wallet else []
 
 
 def _written(value: str | list[str]) -> str:

@@ -15,11 +15,17 @@ from integration.rig import REPOSITORY, WITHIN_S
 
 from engine.embedded import find_server
 from engine.leash import leashed
+from engine.nats_roles import ROLES
 
 CONFIG = REPOSITORY / "deploy" / "nats" / "cluster.conf"
 NODES = ("nats-1", "nats-2", "nats-3")
 HOST = "127.0.0.1"
-PASSWORDS = {"NATS_PASSWORD": "inside", "NATS_OPERATOR_PASSWORD": "trusted", "NATS_ROUTE_PASSWORD": "between"}
+ROLE_PASSWORDS = {f"NATS_{role.upper()}_PASSWORD": f"a{role}" for role in ROLES}
+PASSWORDS = ROLE_PASSWORDS | {
+    "NATS_PASSWORD": "inside",
+    "NATS_OPERATOR_PASSWORD": "trusted",
+    "NATS_ROUTE_PASSWORD": "between",
+}
 
 
 class Node:
@@ -71,6 +77,7 @@ class Cluster:
         }
         self.url = self._url("purse", PASSWORDS["NATS_PASSWORD"], clients)
         self.operator_url = self._url("operator", PASSWORDS["NATS_OPERATOR_PASSWORD"], clients)
+        self.role_urls = {role: self._url(role, f"a{role}", clients) for role in ROLES}
 
     def _url(self, user: str, password: str, ports: list[int]) -> str:
         return ",".join(f"nats://{user}:{password}@{HOST}:{port}" for port in ports)
