@@ -27,6 +27,7 @@ from engine.errors import Misconfigured, NoAnswer, StreamRefused
 from engine.stream_settings import Names, drift, settings
 
 WALLET = re.compile(r"[A-Za-z0-9_-]{1,32}")  # one token of a subject, and part of a stream's name
+INBOX = re.compile(r"_INBOX(\.[A-Za-z0-9_-]{1,64}){1,4}")  # where answers go: nobody who asks may send us elsewhere
 API_WAIT_S = 5.0
 CONNECT_WAIT_S = 3.0
 CONNECT_TRY_S = 2

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
-from engine.journal import WRONG_LAST_SEQUENCE, Journal, Stored
+from engine.journal import INBOX, WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.keeper import Keeper
 from engine.losses import Contradiction, Losses
 from engine.receipts import Receipt
@@ -57,8 +56,6 @@ JITTER_S = 0.05
 RECENT_TOLDS = 4_096  # whose chains are in memory, for comparing with receipts; older ones are read from the stream
 
 log = structlog.get_logger()
-
-_INBOX = re.compile(r"_INBOX(\.[A-Za-z0-9_-]{1,64}){1,4}")  # never let an ask make the engine publish elsewhere
 
 _encoder = msgspec.json.Encoder()
 _TICK = _encoder.encode(AskMessage(asks=[]))
@@ -220,7 +217,7 @@ class Engine:
                 raw=stored.data,
                 entry=entry,
                 encoded=_encoder.encode(entry),
-                sender=message.sender if message is not None and _INBOX.fullmatch(message.sender) else "",
+                sender=message.sender if message is not None and INBOX.fullmatch(message.sender) else "",
                 answers=heard,
                 seen=stored.seen,
             )
@@ -399,7 +396,7 @@ class Engine:
                 log.warning("reply_lost", error=type(error).__name__)
 
     async def _on_ready_asked(self, message: Msg) -> None:
-        if self.ready.is_set() and message.reply:
+        if self.ready.is_set() and INBOX.fullmatch(message.reply):
             state = {"ready": True, "upto": self.wallet.upto, "told": self.told_seq, "engine": self.instance}
             await message.respond(_encoder.encode(state))
 

@@ -26,7 +26,7 @@ from engine.core.restore import NotRestoredError
 from engine.core.tell import read
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
-from engine.journal import Journal, Stored
+from engine.journal import INBOX, Journal, Stored
 from engine.keeper import Keeper
 from engine.losses import Losses
 from engine.recorded import Recorded
@@ -220,7 +220,7 @@ class Projector:
 
     def _answering(self, answer: Callable[[bytes], bytes]) -> Callable[[Msg], Awaitable[None]]:
         async def on_asked(message: Msg) -> None:
-            if message.reply and self.caught_up.is_set():
+            if INBOX.fullmatch(message.reply) and self.caught_up.is_set():
                 await message.respond(answer(message.data))
 
         return on_asked

@@ -46,7 +46,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class FakeBucket:
-    """As `engine.bucket.Bucket`, in memory; `tests/integration/test_bucket.py` holds the two against each other."""
+    """As `engine.bucket.Bucket`, in memory; `tests/integration/test_keys.py` holds the two against each other."""
 
     def __init__(self) -> None:
         self.documents: dict[str, Kept] = {}

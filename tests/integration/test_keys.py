@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from fake_purse import FakeBucket
 from integration.rig import (
     DOLLAR,
     audited,
@@ -160,8 +161,9 @@ async def journal(nats_server: EmbeddedServer, wallet_name: str) -> AsyncIterato
         yield journal
 
 
-async def test_a_bucket_keeps_the_newest_and_gives_what_changed_in_order(journal: Journal) -> None:
-    bucket = Bucket(journal, "keys")
+@pytest.mark.parametrize("kind", ["real", "fake"])
+async def test_a_bucket_keeps_the_newest_and_gives_what_changed_in_order(journal: Journal, kind: str) -> None:
+    bucket = Bucket(journal, "keys") if kind == "real" else FakeBucket()
     assert await bucket.next_after(0) is None  # there is none yet
     await bucket.make()
     await bucket.make()
