@@ -42,6 +42,7 @@ class Keyring:
         self._seen = 0
         self._reading = asyncio.Lock()
         self._read_began = float("-inf")
+        self._failure: PurseError | None = None
         self._hint = asyncio.Event()
         self._silent = False
         self.origin_secret = b""
@@ -82,12 +83,20 @@ class Keyring:
         """Read what was written before this was called. Raises `PurseError` if it cannot be read."""
         came = time.monotonic()
         async with self._reading:
-            if self._read_began >= came:
-                return  # somebody has read for all who waited
-            began = time.monotonic()
+            if self._read_began < came:  # else somebody has read, or could not, for all who waited
+                await self._read()
+            if self._failure is not None:
+                raise self._failure
+
+    async def _read(self) -> None:
+        began = time.monotonic()
+        try:
             while (kept := await self._bucket.next_after(self._seen)) is not None:
                 self._take(kept)
-            self._read_began = began
+            self._failure = None
+        except PurseError as error:
+            self._failure = error
+        self._read_began = began
 
     def _take(self, kept: Kept) -> None:
         if kept.name == _ORIGIN_SECRET:

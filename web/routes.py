@@ -58,7 +58,9 @@ def _serve(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse
         with desk.crowd.admitted(queue) if queue is not None else nullcontext():
             caller = await desk.gate.admit(request, access)
             if looks and caller.sees_all:
-                await desk.purse.note(Look(caller.name, request.path[:LOOK_CHARS_MAX], request_id_of(request)))
+                await desk.purse.note(
+                    Look(caller.name, request.rel_url.raw_path[:LOOK_CHARS_MAX], request_id_of(request))
+                )
             return await handler(request, desk, caller)
 
     return serve

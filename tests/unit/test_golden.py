@@ -370,6 +370,7 @@ CARRIED: list[msgspec.Struct] = [
     ),
     Life("a", "open", 7, 1_000, {"usd": 0}),
     Life("a", "open", 7, 1_000, {"usd": 0}, {"usd": 400}, {"usd": 5}, 601_000, {"jev": "2026-11-30"}),
+    Life("a", "stray", 7, 1_000, {"usd": 5}, key="7f3qk2m5xa"),
     DayTotals("jev", "usd", 9, "2026-11-30", 0, 86_400, 8, 1_000),
     DayTotals("jev", "usd", 9, "2026-11-30", 0, 86_400, 8, 1_000, 1, 2, 3, 4, 5, 6, 7, {"busy": 1}, 8, 9, 10),
     Sealed("2026-11-30", 86_400, 7, 86_405),
@@ -437,6 +438,8 @@ STORED_CARRIED = """
 
 {"id":"a","state":"open","first":7,"at":1000,"charged":{"usd":0},"amounts":{"usd":400},"progress":{"usd":5},
  "expires_at":601000,"periods":{"jev":"2026-11-30"}}
+
+{"id":"a","state":"stray","first":7,"at":1000,"charged":{"usd":5},"key":"7f3qk2m5xa"}
 
 {"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000}
 

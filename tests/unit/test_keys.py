@@ -8,7 +8,7 @@ import re
 import msgspec
 import pytest
 from desk_client import open_desk
-from fake_purse import NOON, NS, FakeBucket
+from fake_purse import NOON, NS, FakeBucket, Kept
 from integration.rig import eventually
 
 from engine.errors import NoAnswer
@@ -138,6 +138,22 @@ async def test_while_the_bucket_is_silent_known_keys_go_on_and_unknown_ones_are_
     assert await ring.find(key.id) == key
     with pytest.raises(NoAnswer):
         await ring.find(make_key()[0])
+
+
+async def test_all_who_wait_for_a_silent_bucket_wait_for_one_answer() -> None:
+    class Slow(FakeBucket):
+        reads = 0
+
+        async def next_after(self, seq: int) -> Kept | None:
+            Slow.reads += 1
+            await asyncio.sleep(0)
+            raise NoAnswer("away")
+
+    ring = Keyring(Slow())
+    asked = [ring.find(make_key()[0]) for _ in range(1_000)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert all(isinstance(answer, NoAnswer) for answer in answers)
+    assert Slow.reads <= 2
 
 
 async def test_what_cannot_be_read_opens_nothing_and_stops_nothing() -> None:

@@ -424,6 +424,25 @@ async def test_e9_a_header_or_query_that_claims_somebody_changes_nothing(desk: D
     assert desk.purse.asked[-1].labels == plain  # type: ignore[union-attr]
 
 
+async def test_e1_a_key_is_the_same_caller_in_whichever_header_it_comes() -> None:
+    plan = Plan(budgets={"day": Budget("usd", DOLLAR), "mine": Budget("usd", 1, each="user")})
+    async with scripted(plan) as guard:
+        key, id = await guard.desk.new_key(user="alice")
+        for headers in ({"Authorization": f"Bearer {key}"}, {"x-api-key": key}):
+            refused = await guard.desk.post("/anthropic/v1/messages", MESSAGE, key=None, headers=headers)
+            assert refused.status == 400, refused.body
+            assert (guard.holds[-1].labels["user"], guard.holds[-1].labels["key"]) == ("alice", id)
+        wrong = {"Authorization": f"Bearer {make_key()[1]}", "x-api-key": key}
+        assert (await guard.desk.post("/anthropic/v1/messages", MESSAGE, key=None, headers=wrong)).status == 401
+
+
+@pytest.mark.parametrize("role", ["spend", "admin"])
+async def test_e11_no_role_makes_a_key_exempt(desk: Desk, role: str) -> None:
+    key, _ = await desk.new_key(role, labels={"provider": "jev"} if role == "spend" else None)
+    refused = await desk.post("/v1/holds", {"amounts": {"usd": "4.77"}, "labels": {"provider": "jev"}}, key=key)
+    assert (refused.status, refused["why"]) == (400, "never")
+
+
 EMBEDDING = {"model": "text-embedding-3-small", "input": "hello"}
 RESPONSE = {"model": "gpt-4o-mini", "input": "hello", "max_output_tokens": 100}
 MESSAGE = {"model": "claude-haiku-4-5", "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}
