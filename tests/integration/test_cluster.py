@@ -21,6 +21,7 @@ from engine.journal import NO_STREAM, Journal
 
 SILENCE_S_MAX = 20.0  # elections take 4 to 9 s by the server's own constants; on a busy machine some more
 COST = DOLLAR // 100_000
+WALLET = "main"  # of which the deployed permissions speak
 
 
 class _Peer(msgspec.Struct):
@@ -68,29 +69,29 @@ async def elected(journal: Journal) -> bool:
     return False
 
 
-async def first_plan(cluster: Cluster, wallet: str, folder: Path) -> bool:
+async def first_plan(cluster: Cluster, folder: Path) -> bool:
     """As the deployment does it: a process that makes stream and plan, started again until it ends well."""
     config = folder / "purse.toml"
     config.write_text('[budgets.jev]\nunit = "usd"\nlimit = "1.00"\nper = "total"\n')
-    said = {"PURSE_NATS_URL": cluster.url, "PURSE_WALLET": wallet, "PURSE_DATA": str(folder)}
+    said = {"PURSE_NATS_URL": cluster.url, "PURSE_WALLET": WALLET, "PURSE_DATA": str(folder)}
     async with process_of(["-m", "commonpurse.first_plan"], PURSE_CONFIG=str(config), **said) as process:
         return await process.wait() == 0
 
 
 async def test_when_the_leader_is_killed_nothing_is_lost_and_nothing_told_twice(
-    cluster: Cluster, wallet_name: str, tmp_path: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
-    url = cluster.url
-    async with Journal.connect(url, wallet=wallet_name) as journal:
+    url, roles = cluster.url, cluster.role_urls
+    async with Journal.connect(url) as journal:
         await eventually(lambda: elected(journal))
     async with (
-        Journal.connect(url, wallet=wallet_name) as journal,
-        engine_process(url, wallet_name, patience_ms=50, ready=False),
-        engine_process(url, wallet_name, patience_ms=150, ready=False),
-        projector_on(url, wallet_name, ready=False) as projector,
-        Purse.connect(url, wallet=wallet_name) as purse,
+        Journal.connect(url) as journal,
+        engine_process(roles["engine"], WALLET, patience_ms=50, ready=False),
+        engine_process(roles["engine"], WALLET, patience_ms=150, ready=False),
+        projector_on(roles["projector"], WALLET, ready=False) as projector,
+        Purse.connect(roles["client"]) as purse,
     ):
-        await eventually(lambda: first_plan(cluster, wallet_name, tmp_path))
+        await eventually(lambda: first_plan(cluster, tmp_path))
         await eventually(lambda: all_current(journal))
         async with traffic_on(purse) as traffic:
             await traffic.more(50)
@@ -105,7 +106,7 @@ async def test_when_the_leader_is_killed_nothing_is_lost_and_nothing_told_twice(
               [o.id for o in found.outcomes if isinstance(o, Settled) and o.charged.get("usd")])  # fmt: skip
         assert found.wallet.meters()["jev", None, "total"] == (len(traffic.handed) * COST, 0, 0, 0)
         await eventually(lambda: projector.service.projection.wallet.upto >= found.wallet.upto)
-        await eventually(lambda: all_current(journal, f"KV_PURSE_{wallet_name}_days"))
+        await eventually(lambda: all_current(journal, f"KV_PURSE_{WALLET}_days"))
         assert (await refused_to_change(journal)) == "denied"
     print(f"\nsilent for {traffic.silence_s:.2f} s: {len(traffic.waits_s):,} answers, {len(traffic.unanswered):,} none")
     assert traffic.silence_s < SILENCE_S_MAX
