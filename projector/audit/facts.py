@@ -124,6 +124,8 @@ class Facts:
         if not inside:
             return
         self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
+        for guard in getattr(outcome, "fired", ()):
+            self._note(f"guard {guard}", seq)
         match outcome:
             case Held():
                 if type(ask) is Hold:

@@ -9,14 +9,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+import msgspec
 import pytest
 from simulation.judge import live
 from simulation.memory_nats import Append
 from simulation.virtual_time import Fuse, Process
-from simulation.world import NATS, World
+from simulation.world import NATS, PLAN, World
 
 from engine.client import Purse
-from engine.core.messages import Again, Hold, Settle
+from engine.core.messages import Again, Cooling, Entry, Exhausted, Held, Hold, Settle, Told
+from engine.core.plan import Guard
 from engine.journal import WRONG_LAST_SEQUENCE
 
 ASLEEP_S = 60.0
@@ -124,6 +126,39 @@ def test_engines_whose_own_clocks_are_wrong_decide_alike(seed: int) -> None:
     for slot, skew_s in zip(world.engine_slots, (-200, 200), strict=True):
         slot.skew_ns = skew_s * 10**9
     assert live(world)["lapsed"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_standby_that_takes_over_knows_what_the_guards_have_counted(seed: int) -> None:
+    async def kill(world: World) -> None:
+        def kill_alone(process: Process) -> None:
+            for slot in world.engine_slots:
+                slot.process.fuse = None
+            process.kill()
+
+        for slot in world.engine_slots:
+            slot.process.fuse = Fuse(6, "before told", kill_alone)
+        await asyncio.sleep(world.storm_s)
+
+    guards = {
+        "retry-storm": Guard("user", 3, 60, "cool", 4),
+        "long-session": Guard("provider", 5, 3_600, "alert"),
+        "leaked-key": Guard("provider", 1, 3_600, "revoke", distinct="origin"),  # nobody has one
+    }
+    world = World(
+        20 + seed, engines=[PATIENT, PATIENT], clients=3, calls=12, storm_s=40.0, befalls=kill,
+        plan=msgspec.structs.replace(PLAN, guards=guards),
+    )  # fmt: skip
+    assert live(world)["takeover"]
+    fired = [outcome for entry in told_in(world) for outcome in entry.out if getattr(outcome, "fired", ())]
+    assert {type(outcome) for outcome in fired} >= {Cooling}
+    assert any(isinstance(outcome, Held | Exhausted) for outcome in fired)
+
+
+def told_in(world: World) -> list[Entry]:
+    """Every entry on the record, in order."""
+    tolds = [stored.data for stored in world.record if stored.kind == "told"]
+    return [entry for data in tolds for entry in msgspec.json.decode(data, type=Told).told]
 
 
 # --- callers ----------------------------------------------------------------------------------------------------------

@@ -110,9 +110,11 @@ class World:
         storm_s: float | None = None,
         befalls: Callable[[World], Awaitable[None]] | None = None,
         keeps: Collection[str] | None = None,
+        plan: Plan | None = None,
         again: str = "",
     ) -> None:
         self.seed = seed
+        self.plan = PLAN if plan is None else plan
         self.die = die = random.Random(f"world {seed}")
         self.again = again or f"pytest {os.environ.get('PYTEST_CURRENT_TEST', '').split(' ')[0]}"
         self.storm = Storm(seed)
@@ -197,7 +199,7 @@ class World:
     async def _make_wallet(self) -> None:
         async with Journal.connect(NATS, wallet=WALLET) as journal:
             await journal.ensure_stream()
-            plan = AskMessage(asks=[ApplyPlan("first", PLAN, "")])
+            plan = AskMessage(asks=[ApplyPlan("first", self.plan, "")])
             await journal.append("admin", msgspec.json.encode(plan), wait_s=5)
 
     async def _mind(self) -> None:

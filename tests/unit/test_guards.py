@@ -9,7 +9,6 @@ from wallets import SECOND, Books, budget, moment
 from engine.core import guards, restore
 from engine.core.messages import AnyOutcome, Cooling, Exhausted, Held, Hold, Option, Revoked
 from engine.core.plan import Guard, Plan
-from engine.plan_file import DEFAULT_PLAN
 
 STORM = Guard("user", 30, 60, "cool", 300)
 LEAK = Guard("key", 12, 86_400, "revoke", distinct="origin")
@@ -161,7 +160,6 @@ def test_a_plan_without_guards_watches_nobody_and_keeps_what_was_done() -> None:
     assert books.hold("a", "0.01", user="alice") == "cooling: user=alice"
     assert books.hold("b", "0.01", key="k1") == "revoked: key=k1"
     assert many(books, 50, first=100, user="bob") == ["held 0.01"] * 50
-    assert DEFAULT_PLAN.guards is msgspec.UNSET
 
 
 def test_a_guard_that_reads_as_before_goes_on_counting_under_another_plan_a_changed_one_begins() -> None:

@@ -43,7 +43,7 @@ def test_what_is_shown_is_read_back_as_the_same_plan() -> None:
 
 def test_a_plan_that_says_no_guard_has_none_and_the_digest_of_one_without() -> None:
     plan = plan_from_json({"budgets": {"jev": {"unit": "usd", "limit": "1"}}, "guards": {}})
-    assert plan.guards is msgspec.UNSET
+    assert plan.guards is DEFAULT_PLAN.guards is msgspec.UNSET
     assert digest(plan) == digest(plan_of(""))
 
 
