@@ -34,6 +34,7 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
     Clock,
+    Counted,
     Freeze,
     Held,
     Hold,
@@ -47,11 +48,13 @@ from engine.core.messages import (
     Revoke,
     Settle,
     Thaw,
+    Visit,
 )
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
 from engine.journal import Journal
 from engine.spool import Spool
+from engine.visit_secret import VisitSecret
 
 __all__ = ["Answered", "Holding", "Purse"]
 
@@ -68,6 +71,8 @@ Said: TypeAlias = Mapping[str, "str | int | Decimal"]
 
 Document = TypeVar("Document")
 
+_counted = msgspec.json.Decoder(Counted)
+
 
 class Purse:
     """One client of one wallet. Made by `Purse.connect`; safe for any number of concurrent callers."""
@@ -76,6 +81,7 @@ class Purse:
         self.journal = journal
         self._asker = Asker(journal, spool)
         self._spool = spool
+        self._visit_secret = VisitSecret(journal)
         self._scales: dict[str, int] = dict(SCALES)
         self._plan: Plan | None = None
         self._plan_again_at = 0.0
@@ -290,6 +296,17 @@ class Purse:
         except NoAnswer:
             return False
         return True
+
+    async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None:
+        """Have a visit counted, on no record. None if no engine answers in time: then the caller counts for itself."""
+        try:
+            return _counted.decode(await self._request("visit", msgspec.json.encode(visit), wait_s=wait_s))
+        except (NoAnswer, msgspec.DecodeError):
+            return None
+
+    async def visit_secret(self) -> bytes | None:
+        """What all web processes of the wallet hash addresses with; None while it cannot be had."""
+        return await self._visit_secret.get()
 
     async def follow_status(self) -> AsyncGenerator[Status, None]:
         """Live statuses. Latest wins: a slow reader misses the ones between, never the newest."""

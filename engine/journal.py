@@ -307,9 +307,13 @@ class Journal:
             headers[SEEN] = seen
         return await self._store(self.names.subject(kind), data, headers, wait_s)
 
-    async def keep(self, bucket: str, key: str, document: bytes, *, wait_s: float) -> None:
-        """Put a document into a bucket beside the stream, in place of the one there. Raises as `append`."""
-        await self._store(f"$KV.{bucket}.{key}", document, {}, wait_s)
+    async def keep(self, bucket: str, key: str, document: bytes, *, wait_s: float, first: bool = False) -> None:
+        """Put a document into a bucket beside the stream, in place of the one there. Raises as `append`.
+
+        `first`: only if there is none.
+        """
+        headers = {"Nats-Expected-Last-Subject-Sequence": "0"} if first else {}
+        await self._store(f"$KV.{bucket}.{key}", document, headers, wait_s)
 
     async def _store(self, subject: str, data: bytes, headers: dict[str, str], wait_s: float) -> Appended:
         try:

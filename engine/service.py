@@ -45,6 +45,7 @@ from engine.receipts import Receipt
 from engine.recorded import Recorded
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import NS, StreamClock, written
+from engine.visit_counter import VisitCounter
 from engine.witness import Seen, Witness, check_own
 
 TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
@@ -125,6 +126,7 @@ class Engine:
         self._clock = StreamClock()
         self._now = now if now is not None else lambda: time.time_ns()
         self._clocks = Clocks()
+        self.visits = VisitCounter(self._clock.now, lambda: self._mine)
         self._told_upto = 0
         self._losses = Losses(journal)
         self._witness = Witness(data, journal.names.wallet, "engine")
@@ -149,7 +151,10 @@ class Engine:
             self._replayed()
         self._follower.last = self.wallet.upto
         client, names = self._journal.client, self._journal.names
-        asking = await client.subscribe(names.subject("ready"), cb=self._on_ready_asked)
+        asking = [
+            await client.subscribe(names.subject("ready"), cb=self._on_ready_asked),
+            await client.subscribe(names.subject("visit"), cb=self.visits.on_visit),
+        ]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._follower.run())
@@ -164,7 +169,8 @@ class Engine:
             if self.ready.is_set():
                 self._witness.write(self._seen())
             if client.is_connected:
-                await asking.unsubscribe()
+                for subscription in asking:
+                    await subscription.unsubscribe()
 
     async def _restore(self) -> None:
         """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it.

@@ -17,9 +17,12 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
     ApplyPlan,
+    Counted,
+    Visit,
 )
 from engine.core.plan import Budget, Plan
 from engine.core.tell import tell
+from engine.core.visits import Visits
 from engine.core.wallet import Wallet
 from engine.errors import PurseError
 
@@ -51,6 +54,9 @@ class FakePurse:
         self.engine_ready = True
         self.spool_depth = 0
         self.total: list[DayTotals] = []
+        self.visited: list[Visit] = []
+        self.visits: Visits | None = Visits()
+        self.secret: bytes | None = b"s" * 32
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -97,6 +103,16 @@ class FakePurse:
 
     async def ready(self) -> bool:
         return self.engine_ready
+
+    async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None:
+        """`visits` None: no engine answers."""
+        self.visited.append(visit)
+        return (
+            None if self.visits is None else self.visits.count(visit.visitor, visit.kind, self.clock, most=visit.most)
+        )
+
+    async def visit_secret(self) -> bytes | None:
+        return self.secret
 
     async def life(self, id: str) -> Life | None:
         self._fail()

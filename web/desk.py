@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from engine.core.messages import AnyAsk
-from engine.core.visits import VisitKind, Visits
 from engine.prices import PriceBook, load_book
 from engine.prices.book import read_book
 from web import builtin
@@ -18,8 +17,8 @@ from web.crowd import Crowd
 from web.known import Known, Terms
 from web.purse import Answered, Purse
 from web.settings import Settings
+from web.slowing import Slowing
 from web.status import Board
-from web.visitors import Visitors
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,7 @@ class Desk:
     board: Board
     crowd: Crowd
     book: PriceBook
-    visitors: Visitors
-    visits: Visits
+    slowing: Slowing
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""
@@ -41,10 +39,6 @@ class Desk:
         """What the caller of this ask gets."""
         self.board.answered(answered.seq)
         return Writer(self.known.terms, self.settings.refusal_status).answer(ask, answered)
-
-    def slow_down_s(self, request: web.Request, kind: VisitKind) -> int:
-        """Count a visit of whoever is behind this request. 0 to go on, else the seconds until they may come again."""
-        return self.visits.count(self.visitors.of(request), kind, self.purse.now()).wait_s
 
 
 DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
@@ -56,5 +50,4 @@ def open_desk(purse: Purse, settings: Settings) -> Desk:
     stands_in = not settings.upstreams or (settings.ask is not None and settings.ask.upstream == builtin.MODEL)
     prices = {builtin.MODEL: builtin.PRICE, **settings.prices} if stands_in else settings.prices
     book = load_book(prices, book=None if settings.price_book is None else read_book(settings.price_book))
-    visitors = Visitors(settings.trusted_proxies)
-    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, visitors, Visits())
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, Slowing(purse, settings))

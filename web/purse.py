@@ -9,6 +9,8 @@ from engine.core.documents import Life, Status
 from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
+    Counted,
+    Visit,
 )
 
 
@@ -30,7 +32,8 @@ class Answered(Protocol):
 class Purse(Protocol):
     """Every call may raise `NoAnswer` or `StreamRefused`: then nothing is known, and the caller must be refused.
 
-    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `day`.
+    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `day`. `visit` and `visit_secret`
+    raise nothing: None says that this process is on its own.
     """
 
     def by(self, wait_s: float) -> int: ...
@@ -43,4 +46,6 @@ class Purse(Protocol):
     async def life(self, id: str) -> Life | None: ...
     async def read(self, word: str, payload: bytes = ...) -> bytes: ...
     async def ready(self) -> bool: ...
+    async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None: ...
+    async def visit_secret(self) -> bytes | None: ...
     def follow_status(self) -> AsyncIterator[Status]: ...

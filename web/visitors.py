@@ -1,6 +1,6 @@
 """Who a visitor without a key is, for counting visits and for nothing else: a keyed hash of the address.
 
-The address is looked at and let go. The hash's key lives and dies with this process, so a hash tells nobody anything.
+The address is looked at and let go. Neither the hash nor its key is ever written down, so a hash tells nobody anything.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ class Visitors:
         self._trusted: list[IPv4Network | IPv6Network] = [ip_network(one, strict=False) for one in trusted_proxies]
         self._key = os.urandom(32)
 
-    def of(self, request: web.Request) -> bytes:
-        """The visitor behind this request. Whoever cannot be told apart is one visitor."""
+    def of(self, request: web.Request, secret: bytes | None = None) -> bytes:
+        """The visitor behind this request. Whoever cannot be told apart is one visitor.
+
+        `secret`: what all web processes share (at most 64 bytes); without it a hash means something here alone.
+        """
         address = self._address(request)
         if isinstance(address, IPv6Address):
             packed = address.packed[: IPV6_BITS // 8]
         else:
             packed = address.packed if address is not None else b""
-        return blake2b(packed, key=self._key, digest_size=16).digest()
+        return blake2b(packed, key=secret or self._key, digest_size=16).digest()
 
     def _address(self, request: web.Request) -> Address | None:
         """From the peer outwards: the first that is no proxy of ours, or the last that can be read."""
