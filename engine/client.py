@@ -27,7 +27,7 @@ from engine.asking import Answered, Asker
 from engine.core import amounts as written
 from engine.core import checks
 from engine.core.amounts import SCALES, AmountError
-from engine.core.documents import Life, Status
+from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status
 from engine.core.messages import (
     Adjust,
     Amounts,
@@ -263,6 +263,14 @@ class Purse:
     async def status(self) -> Status | None:
         """The wallet as the projector sees it now; None if no projector answers."""
         return await self._read("read.status", b"", Status)
+
+    async def engine_figures(self) -> EngineFigures | None:
+        """What the engine that speaks counts of its own work; None if it does not answer."""
+        return await self._read("figures", b"", EngineFigures)
+
+    async def projector_figures(self) -> ProjectorFigures | None:
+        """What was decided since the wallet began, by outcome; None if no projector answers."""
+        return await self._read("read.figures", b"", ProjectorFigures)
 
     async def life(self, id: str) -> Life | None:
         """One call; None if the wallet does not remember it. Raises `NoAnswer` if no projector answers."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from engine.core import periods
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
+from engine.core.documents import BudgetStatus, DayTotals, EngineFigures, Figure, Life, ProjectorFigures, Status
 from engine.core.messages import (
     Again,
     AnyAsk,
@@ -57,6 +57,8 @@ class FakePurse:
         self.visited: list[Visit] = []
         self.visits: Visits | None = Visits()
         self.secret: bytes | None = b"s" * 32
+        self.engine_counts: EngineFigures | None = None
+        self.projector_counts: ProjectorFigures | None = None
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -113,6 +115,12 @@ class FakePurse:
 
     async def visit_secret(self) -> bytes | None:
         return self.secret
+
+    async def engine_figures(self) -> EngineFigures | None:
+        return self.engine_counts
+
+    async def projector_figures(self) -> ProjectorFigures | None:
+        return self.projector_counts
 
     async def life(self, id: str) -> Life | None:
         self._fail()

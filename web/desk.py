@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
@@ -30,6 +31,8 @@ class Desk:
     crowd: Crowd
     book: PriceBook
     slowing: Slowing
+    upstream_calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Calls sent, by the name of the upstream and the class of its answer."""
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""

@@ -381,7 +381,7 @@ async def inbox_of(journal: Journal) -> AsyncIterator[Inbox]:
 
 
 class Process:
-    """One of our programs as a process of its own. `said` is what it logged, an event a line; `lines` as it stood there."""
+    """One of our programs as a process of its own. `said` is what it logged, `lines` how it stood there."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

@@ -71,6 +71,8 @@ def remembered(projection: Projection) -> dict[str, object]:
         "wallet": projection.wallet.dump(),
         "totals": projection.totals,
         "sealed": projection.sealed,
+        "outcomes": projection.outcomes,
+        "lapsed": projection.lapsed,
         "_unsealed": projection._unsealed,
         "_seen": {key: projection._seen[key] for key, meter in meters.items() if meter.used or key in projection._seen},
         "_lives": projection._lives.dump(projection.wallet.at),

@@ -73,7 +73,7 @@ def answering(provider: Provider, handler: Handler) -> Handler:
         except ConnectionError:
             raise  # whoever asked has left
         except Exception:
-            log.exception("call_failed", request_id=request_id_of(request), provider=provider.name)
+            log.exception("call_failed", provider=provider.name)
             refusal = Refusal(status=500, reason="internal", message="This is our error, and no permission.")
         return respond(request, provider, refusal)
 
@@ -136,7 +136,17 @@ async def spend(request: web.Request, dialect: Dialect, upstream: Upstream, inco
             raise no_budget(upstream.provider)
         said = of_hold(held, call, priced.way)
         relay = Relay(
-            request, request_id_of(request), guard.session, upstream, dialect, guard.book, incoming, call, priced, said
+            request,
+            request_id_of(request),
+            guard.session,
+            upstream,
+            dialect,
+            guard.book,
+            incoming,
+            call,
+            priced,
+            said,
+            desk.upstream_calls,
         )
         response = await relay.send(hold)
     if hold.allowance_gone:
