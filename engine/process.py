@@ -1,4 +1,4 @@
-"""How each of our processes begins and ends: uvloop where it installs, one log line an event, one exit code a kind of end.
+"""How each of our processes begins and ends: uvloop where it installs, a log line an event, an exit code a kind of end.
 
 The same for engine, projector and web, so that whoever supervises them learns it once.
 """

@@ -66,7 +66,7 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except web.RequestPayloadError:
         return _respond(Problem(400, "broken-body", "The body did not arrive whole.", more={"field": "body"}))
     except Exception:
-        log.exception("request_failed", method=request.method, path=_path(request))
+        log.exception("request_failed", request_id=request_id_of(request), method=request.method, path=_path(request))
         return _respond(
             Problem(500, "internal", "This is our error, and no permission. `x-request-id` helps to find it.")
         )

@@ -7,6 +7,7 @@ import pytest
 from desk_client import PLAN, open_desk
 from fake_purse import NS, FakePurse
 from nats.aio.msg import Msg
+from structlog.contextvars import get_contextvars
 from unit.test_visitors import visit as from_address
 
 from engine.core.messages import Counted, Visit
@@ -106,3 +107,16 @@ async def test_a_standby_counts_without_a_word_and_goes_on_where_the_other_was()
 @pytest.mark.parametrize("wrong", [{}, {"visitor": "YQ==", "kind": "all", "most": 1}, Visit(b"a" * 33, "ask", 1), 7])
 async def test_what_is_no_visit_is_not_answered(wrong: object) -> None:
     assert await _told(VisitCounter(lambda: NS, lambda: True), wrong) == []
+
+
+async def test_whatever_is_logged_on_a_requests_behalf_bears_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[str] = []
+
+    async def secret(_purse: FakePurse) -> bytes:
+        bound.append(get_contextvars()["request_id"])
+        return b"s"
+
+    monkeypatch.setattr(FakePurse, "visit_secret", secret)
+    async with open_desk(PLAN) as desk:
+        heard = await desk.post("/v1/estimate", {"model": "gpt-4o", "messages": []}, key=None)
+        assert bound == [heard.headers["x-request-id"]]

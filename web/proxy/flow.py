@@ -73,7 +73,7 @@ def answering(provider: Provider, handler: Handler) -> Handler:
         except ConnectionError:
             raise  # whoever asked has left
         except Exception:
-            log.exception("call_failed", provider=provider.name)
+            log.exception("call_failed", request_id=request_id_of(request), provider=provider.name)
             refusal = Refusal(status=500, reason="internal", message="This is our error, and no permission.")
         return respond(request, provider, refusal)
 
