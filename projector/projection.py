@@ -35,7 +35,7 @@ from engine.core.meter import Meter, MeterKey
 from engine.core.restore import NotRestoredError
 from engine.core.wallet import NS, Bound, HoldRecord, Wallet
 
-BESIDE_SCHEMA = 2  # of what a snapshot remembers beside the wallet: another shape needs another number
+BESIDE_SCHEMA = 3  # of what a snapshot remembers beside the wallet: another shape needs another number
 SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
 
 TotalsKey = tuple[str, str]
@@ -62,6 +62,8 @@ class _Beside(msgspec.Struct, frozen=True):
     totals: list[DayTotals]
     lives: list[dict[str, _Remembered]]
     sealed: list[Sealed]
+    outcomes: dict[str, int]
+    lapsed: int
 
 
 class Projection:
@@ -72,6 +74,8 @@ class Projection:
         self.totals: dict[TotalsKey, DayTotals] = {}  # of all time: even the oldest may be adjusted (580 bytes each)
         self.dirty: set[TotalsKey] = set()
         self.sealed: list[Sealed] = []  # every day that ever was, by its end
+        self.outcomes: dict[str, int] = {}  # "ask outcome" -> how often since the wallet began
+        self.lapsed = 0
         self._unsealed: set[TotalsKey] = set()
         self._seen: dict[MeterKey, _Seen] = {}
         self._lives: Memory[_Remembered] = Memory()
@@ -87,6 +91,7 @@ class Projection:
                 self._seal(seals.popleft())
             bound = wallet.open[lapsed.hold].bound
             evolve.lapse(wallet, lapsed)
+            self.lapsed += 1
             self._touch(bound)
             for one in bound:
                 self._count(one.meter.budget, one.meter.period, "lapsed")
@@ -94,11 +99,15 @@ class Projection:
             self._seal(seal)
         evolve.settle_in(wallet)
         self._forget_dropped()
+        if asks is None:
+            for outcome in entry.out:
+                self._tally("message", outcome)
         for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
             self._take(ask, outcome)
 
     def _take(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
         wallet = self.wallet
+        self._tally(str(type(ask).__struct_config__.tag), outcome)
         record = self._record(ask)
         evolve.evolve(wallet, ask, outcome)
         match outcome, ask:
@@ -117,6 +126,10 @@ class Projection:
                 self._refused(outcome)
             case _:
                 self._refresh(self._meters_of(outcome, ask))
+
+    def _tally(self, asked: str, outcome: AnyOutcome) -> None:
+        told = f"{asked} {type(outcome).__struct_config__.tag}"
+        self.outcomes[told] = self.outcomes.get(told, 0) + 1
 
     def _record(self, ask: AnyAsk) -> HoldRecord | None:
         if isinstance(ask, Settle):
@@ -154,7 +167,8 @@ class Projection:
 
     def beside(self) -> bytes:
         """All that is not the wallet's, for `restored`."""
-        beside = _Beside(BESIDE_SCHEMA, list(self.totals.values()), self._lives.dump(self.wallet.at), self.sealed)
+        lives = self._lives.dump(self.wallet.at)
+        beside = _Beside(BESIDE_SCHEMA, list(self.totals.values()), lives, self.sealed, self.outcomes, self.lapsed)
         return msgspec.json.encode(beside)
 
     @classmethod
@@ -174,6 +188,7 @@ class Projection:
         projection.totals = {(totals.budget, totals.period): totals for totals in kept.totals}
         projection.dirty = set(projection.totals)
         projection.sealed = kept.sealed
+        projection.outcomes, projection.lapsed = kept.outcomes, kept.lapsed
         projection._unsealed = {key for key, totals in projection.totals.items() if totals.sealed is None}
         projection._lives.load(kept.lives)
         for key, meter in wallet.metering.items():  # after each told every meter's totals are up to date

@@ -20,7 +20,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import BucketNotFoundError
 
 from engine.core import chain
-from engine.core.documents import DayTotals, Status
+from engine.core.documents import DayTotals, ProjectorFigures, Status
 from engine.core.messages import AnyAsk
 from engine.core.restore import NotRestoredError
 from engine.core.tell import read
@@ -115,6 +115,7 @@ class Projector:
             "status": lambda _: _encoder.encode(self._status()),
             "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
+            "figures": lambda _: _encoder.encode(self._figures()),
             "days": lambda _: _encoder.encode(self._days("")),
             "day": lambda day: _encoder.encode(self._days(day.decode(errors="replace"))),
         }
@@ -208,6 +209,10 @@ class Projector:
     def _status(self) -> Status:
         status = self.projection.status(self._clock.now())
         return status if self._observers is None else self._observers.shown(status)
+
+    def _figures(self) -> ProjectorFigures:
+        folded = self.projection
+        return ProjectorFigures(folded.wallet.upto, folded.outcomes, folded.lapsed)
 
     async def _observe(self, observers: Observing) -> None:
         await self.caught_up.wait()

@@ -130,7 +130,7 @@ def _response(status: int, meaning: str, route: Route) -> Body:
     if status >= 400:
         content: Body = {PROBLEM_JSON: {"schema": {"$ref": _REF.format(name="Problem")}}}
     else:
-        kind = {"type": "string"} if route.media_type == "text/event-stream" else {"type": "object"}
+        kind = {"type": "string"} if route.media_type != "application/json" else {"type": "object"}
         content = {route.media_type: {"schema": kind}}
     return {"description": meaning, "content": content}
 

@@ -71,6 +71,8 @@ def remembered(projection: Projection) -> dict[str, object]:
         "wallet": projection.wallet.dump(),
         "totals": projection.totals,
         "sealed": projection.sealed,
+        "outcomes": projection.outcomes,
+        "lapsed": projection.lapsed,
         "_unsealed": projection._unsealed,
         "_seen": {key: projection._seen[key] for key, meter in meters.items() if meter.used or key in projection._seen},
         "_lives": projection._lives.dump(projection.wallet.at),
@@ -399,9 +401,23 @@ def test_totals_of_another_schema_are_not_restored() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
     beside = shown.projection.beside()
-    for other, why in ((beside.replace(b'"schema":2', b'"schema":1'), "schema 1"), (b"", "no totals")):
+    for other, why in ((beside.replace(b'"schema":3', b'"schema":1'), "schema 1"), (b"", "no totals")):
         with pytest.raises(NotRestoredError, match=why):
             Projection.restored(load(shown.wallet.dump()), other)
+
+
+def test_h5_what_was_decided_before_a_restart_is_counted_after_it() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.hold("b", "9.00")
+    shown.send_raw(b"not an ask message")
+    shown.at("10:00").tick()
+    counted = {name: count for name, count in shown.projection.outcomes.items() if not name.startswith("plan")}
+    assert counted == {"hold held": 1, "hold exhausted": 1, "message invalid": 1}
+    assert shown.projection.lapsed == 1
+    restored = Projection.restored(load(shown.wallet.dump()), shown.projection.beside())
+    assert restored.outcomes == shown.projection.outcomes
+    assert restored.lapsed == 1
 
 
 def test_after_a_restart_every_document_is_written_again() -> None:
