@@ -54,7 +54,7 @@ def is_totals(key: str) -> bool:
 
 def documents(projection: Projection) -> dict[str, bytes]:
     """Every document of a projection, but for those that were final and written."""
-    details = ((key, projection.details.document(key)) for key in projection.details.keys())
+    details = ((key, projection.details.document(key)) for key in projection.details.in_memory())
     return {
         **{document_key(key): _encoder.encode(totals) for key, totals in projection.totals.items()},
         **{detail_key(key): document for key, document in details if document is not None},
@@ -114,16 +114,12 @@ class Bucket:
             if await self._put(detail_key(key), document):
                 details.written(key, seq)
 
-    async def detail(self, key: DetailKey) -> bytes:
-        """One detail as of now, b"" if there is none. Raises `NoAnswer` where only the bucket has it and it is silent."""
-        document = self._projection.details.document(key)
-        if document is not None:
-            return document
-        return await self._journal.kept(self.name, detail_key(key)) or b""
-
     async def details(self, keys: Iterable[DetailKey]) -> list[msgspec.Raw]:
-        found = [await self.detail(key) for key in keys]
-        return [msgspec.Raw(document) for document in found if document]
+        """As of now, all of the same moment. Raises `NoAnswer` and `StreamRefused` where only the bucket has one."""
+        found = {key: self._projection.details.document(key) for key in keys}
+        for key in [key for key, document in found.items() if document is None]:
+            found[key] = await self._journal.kept(self.name, detail_key(key))
+        return [msgspec.Raw(document) for document in found.values() if document]
 
     async def _put(self, key: str, document: bytes) -> bool:
         try:

@@ -108,8 +108,8 @@ class Details:
         if (one := self._open.get(key)) is not None:
             one.written = seq
 
-    def keys(self) -> list[DetailKey]:
-        """Those in memory."""
+    def in_memory(self) -> list[DetailKey]:
+        """All but those that are final and written."""
         return [*self._open, *self.final]
 
     def document(self, key: DetailKey) -> bytes | None:

@@ -286,12 +286,14 @@ class Projection:
 
     def span(self, day: str) -> Span | None:
         """The ask messages of a day of the wallet, as far as they are folded; None if there was no such day."""
-        first = 1
+        first, wallet = 1, self.wallet
         for sealed in self.sealed:
             if sealed.day == day:
-                return Span(day, first, sealed.seq, True, self.wallet.scales)
+                return Span(day, first, sealed.seq, True, wallet.scales, wallet.budget_units)
             first = sealed.seq
-        return Span(day, first, self.wallet.upto + 1, False, self.wallet.scales) if day == self.wallet.day else None
+        if day != wallet.day:
+            return None
+        return Span(day, first, wallet.upto + 1, False, wallet.scales, wallet.budget_units)
 
     # --- keeping ------------------------------------------------------------------------------------------------------
 

@@ -232,18 +232,19 @@ class Projector:
         return on_asked
 
     def _answering_details(self, bucket: Bucket) -> Callable[[Msg], Awaitable[None]]:
-        """Of a day: what was decided on it, and the details of the periods that are so named."""
+        """Of a day: totals, what was decided on it, details of the periods that are so named; all of one moment."""
 
         async def on_asked(message: Msg) -> None:
             if not message.reply or not self.caught_up.is_set():
                 return
             day = message.data.decode(errors="replace")
-            keys = [key for key in self.projection.totals if key[1] == day]
+            totals = msgspec.Raw(_encoder.encode(self._days(day)))
+            wallet_day = self.projection.wallet_days.days.get(day)
             try:
-                details = await bucket.details(keys)
+                details = await bucket.details([key for key in self.projection.totals if key[1] == day])
             except (NoAnswer, StreamRefused):
                 return  # as if nobody were here: who asks may ask again
-            await message.respond(_encoder.encode((self.projection.wallet_days.days.get(day), details)))
+            await message.respond(_encoder.encode((totals, wallet_day, details)))
 
         return on_asked
 

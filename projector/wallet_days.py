@@ -1,4 +1,4 @@
-"""What was decided on each day of the wallet and is of no one budget: refusals by reason, conflicts, what was invalid."""
+"""What was decided on each day of the wallet and is of no one budget: refusals by reason, conflicts, the invalid."""
 
 from __future__ import annotations
 

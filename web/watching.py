@@ -1,27 +1,18 @@
-"""The routes for whoever watches the wallet: its status, now and live, and its days."""
+"""The routes for whoever watches the wallet: its status, now and live."""
 
 from __future__ import annotations
 
 import asyncio
 
-import msgspec
 from aiohttp import web
 
-from engine.core.amounts import format_amount
-from engine.core.documents import DayTotals, Sealed
-from engine.errors import BadAsk
-from web.answers import Body, json_response, percent
+from web.answers import json_response
 from web.auth import Caller
 from web.desk import Desk
-from web.moments import format_bound, format_moment
-from web.problems import Problem
 from web.routes import Route
 from web.status import Audience, document
 
 WRITE_TIMEOUT_S = 10.0  # a viewer that takes nothing for so long is gone
-DAY_CHARS_MAX = 64
-
-_days = msgspec.json.Decoder(list[DayTotals])
 
 
 def _audience(caller: Caller) -> Audience:

@@ -153,7 +153,7 @@ class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Spent(msgspec.Struct, omit_defaults=True, gc=False):
-    """One value of a label in one budget and period, None: of calls without it. `settled` counts as the totals' does."""
+    """One value of a label in one budget and period; None: of calls without that label."""
 
     value: str | None = None
     settled: int = 0
@@ -232,7 +232,7 @@ class WalletDay(msgspec.Struct, omit_defaults=True, gc=False):
 class Span(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The ask messages of a day of the wallet, by sequence: from `first` on and before `until`, both known.
 
-    `closed`: the day is over. `scales`: of every unit that any plan had.
+    `closed`: the day is over. `scales`: of every unit that any plan had; `units`: of every budget.
     """
 
     day: str
@@ -240,3 +240,4 @@ class Span(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     until: int
     closed: bool
     scales: dict[str, int] = {}
+    units: dict[str, str] = {}

@@ -35,8 +35,8 @@ from engine.errors import NoAnswer, PurseError, Untrusted
 from engine.journal import Journal, Stored
 from engine.service import Engine
 from engine.snapshots import Snapshots
-from projector.projection import Projection
 from projector.bucket import documents as documents_of
+from projector.projection import Projection
 from projector.service import Projector
 
 NATS = "nats://in-memory"
