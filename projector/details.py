@@ -105,8 +105,12 @@ class Details:
 
     def written(self, key: DetailKey, seq: int) -> None:
         """As it was at this sequence it is written."""
-        if (one := self._open.get(key)) is not None:
-            one.written = seq
+        one = self._open.get(key)
+        if one is None:
+            return
+        one.written = seq
+        if one.totals.end <= self._at:  # hardly any call comes to it any more
+            one.spenders.forget_rows()
 
     def in_memory(self) -> list[DetailKey]:
         """All but those that are final and written."""

@@ -117,7 +117,6 @@ class Projector:
             "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
             "days": lambda _: _encoder.encode(self._days("")),
-            "day": lambda day: _encoder.encode(self._days(day.decode(errors="replace"))),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
         }
         for word, answer in answers.items():

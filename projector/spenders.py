@@ -51,6 +51,10 @@ class Spenders:
         found = self._who.get(id(labels))
         return found[1] if found is not None and found[0] is labels else self._find(labels)
 
+    def forget_rows(self) -> None:
+        """Find each call's rows anew: what was found is only kept because it is fast."""
+        self._who.clear()
+
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def _find(self, labels: Mapping[str, str]) -> list[Spent]:

@@ -26,6 +26,7 @@ from engine.core.tell import tell
 from engine.core.wallet import Wallet
 from engine.errors import PurseError
 from engine.read_record import Look
+from engine.errors import NoAnswer, PurseError
 from engine.journal import Stored
 
 NS = 1_000_000_000
@@ -106,6 +107,7 @@ class FakePurse:
         self.wallet_day: WalletDay | None = None
         self.stream: list[Stored] = []
         self.reading = self.unheard = 0
+        self.breaks_off = False
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -201,6 +203,8 @@ class FakePurse:
             for stored in self.stream:
                 if stored.seq > after:
                     yield stored
+            if self.breaks_off:
+                raise NoAnswer("the stream was not heard to its end")
             await asyncio.Event().wait()  # as the stream: more may come at any time
         finally:
             self.reading -= 1

@@ -6,11 +6,12 @@ import asyncio
 from contextlib import aclosing
 
 import msgspec
+import structlog
 from aiohttp import web
 
 from engine.core.amounts import format_amount
 from engine.core.documents import Breakdown, DayTotals, Detail, Point, Sealed, Series, Span, Spent, WalletDay
-from engine.errors import BadAsk
+from engine.errors import BadAsk, PurseError
 from projector.decisions import Decision, Decisions
 from web.answers import Body, json_response, percent
 from web.auth import Caller
@@ -24,6 +25,8 @@ SEQ_MAX = 2**63 - 1
 EVENTS_MAX = 1_000_000  # lines that one request may ask for
 WRITE_TIMEOUT_S = 30.0  # a reader that takes nothing for so long is gone
 NDJSON = "application/x-ndjson"
+
+log = structlog.get_logger()
 
 _days = msgspec.json.Decoder(list[DayTotals])
 _details = msgspec.json.Decoder(tuple[list[DayTotals], WalletDay | None, list[Detail]])
@@ -47,8 +50,14 @@ async def _one_day(request: web.Request, desk: Desk, _caller: Caller) -> web.Res
     body: Body = {"day": day, "sealed": _sealed(sealed)}
     if wallet_day is not None:
         body["decided"] = _wallet_day(wallet_day)
-    body["budgets"] = [_total(total) | _detail(total, known.get((total.budget, total.period))) for total in totals]
+    body["budgets"] = [_shown(total, known, day) for total in totals]
     return json_response(body)
+
+
+def _shown(total: DayTotals, known: dict[tuple[str, str], Detail], day: str) -> Body:
+    """Hours of a day and days of a month come with it, by their totals alone."""
+    detail = _detail(total, known.get((total.budget, total.period))) if total.period == day else {}
+    return _total(total) | detail
 
 
 def _day_of(request: web.Request) -> str:
@@ -170,8 +179,14 @@ async def _events(request: web.Request, desk: Desk, _caller: Caller) -> web.Stre
         raise _nothing_of(day)
     response = web.StreamResponse(headers={"Content-Type": NDJSON, "X-Accel-Buffering": "no"})
     await response.prepare(request)
-    if request.method != "HEAD":
+    if request.method == "HEAD":
+        return response
+    try:
         await _write_lines(response, desk, Decisions(span, after=after), limit)
+    except (PurseError, TimeoutError) as error:  # cut off, so that it cannot be taken for all there was
+        log.warning("events_cut_off", error=type(error).__name__)
+        if request.transport is not None:
+            request.transport.close()
     return response
 
 
@@ -208,7 +223,7 @@ def _number(request: web.Request, name: str, default: int, most: int) -> int:
     return number
 
 
-_CLOSED = {401: "The admin key is needed.", 503: "Nobody answers now."}
+_CLOSED = {401: "The admin key is needed.", 503: "Nobody answers now, or too many are reading."}
 
 ROUTES = (
     Route(
@@ -223,7 +238,7 @@ ROUTES = (
     ),
     Route(
         method="GET", path="/v1/days/{day}/events", access="admin", handler=_events, tag="watching",
-        media_type=NDJSON,
+        media_type=NDJSON, queue="events",
         summary="Every decision of a day of the wallet, one JSON object a line, in order; of a running day those so "
         "far. The cursor is the last line's `seq`: `?after=` it begins behind that message.",
         query={

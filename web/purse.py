@@ -53,7 +53,7 @@ class Bucket(Protocol):
 class Purse(Protocol):
     """Every call may raise `NoAnswer` or `StreamRefused`: then nothing is known, and the caller must be refused.
 
-    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `day`, `details`, `span`.
+    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `details`, `span`.
     `read_stream` gives the messages of the stream, for whoever takes them one by one.
     """
 

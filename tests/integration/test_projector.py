@@ -28,7 +28,7 @@ from integration.wire import Wire
 from nats.js.errors import NoKeysError
 
 from engine.client import Purse
-from engine.core.documents import DayTotals, Detail, Status
+from engine.core.documents import DayTotals, Detail, Status, WalletDay
 from engine.core.messages import Adjust, Again, Freeze, Held, Observe, Option, Settled
 from engine.core.plan import Budget, Plan
 from engine.embedded import EmbeddedServer
@@ -234,10 +234,19 @@ async def test_the_plan_and_the_days_can_be_read(nats_server: EmbeddedServer, wa
         assert {(day.budget, day.period) for day in days} >= {(one.name, one.period) for one in status.budgets}
         assert [day.start for day in days] == sorted((day.start for day in days), reverse=True)
         today = status.budgets[1].period
-        one = msgspec.json.decode(await show.purse.read("day", today.encode()), type=list[DayTotals])
+        one = await day_of(show, today)
         assert ("day", today) in {(day.budget, day.period) for day in one}
         assert all(day.period.startswith(today) for day in one)
-        assert msgspec.json.decode(await show.purse.read("day", b"1999-01-01")) == []
+        assert await day_of(show, "1999-01-01") == []
+
+
+async def day_of(show: Show, day: str) -> list[DayTotals]:
+    answer = await show.purse.read("details", day.encode())
+    totals, _, details = msgspec.json.decode(answer, type=tuple[list[DayTotals], WalletDay | None, list[Detail]])
+    assert {(one.budget, one.period) for one in details} == {
+        (one.budget, one.period) for one in totals if one.period == day
+    }
+    return totals
 
 
 async def test_nothing_is_answered_before_it_has_caught_up(

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
+from aiohttp import ClientPayloadError
 from desk_client import DOLLAR, KEY, Desk, open_desk
 from integration.rig import eventually
 
 from engine.core.documents import Breakdown, DayTotals, Detail, Point, Sealed, Series, Spent, WalletDay
+from web import crowd
 
 NS = 1_000_000_000
 DAY = "2026-11-30"
@@ -157,6 +159,20 @@ async def test_a_cursor_that_is_none_is_named(desk: Desk, query: str, field: str
 async def test_there_are_no_events_of_what_is_no_day_of_the_wallet(desk: Desk) -> None:
     for day in ("2026-11-29", "2026-11", "total"):
         assert (await desk.get(f"/v1/days/{day}/events")).status == 404
+
+
+async def test_what_breaks_off_cannot_be_taken_for_all_there_was(desk: Desk) -> None:
+    await spend(desk)
+    desk.purse.unheard, desk.purse.breaks_off = 1, True
+    with pytest.raises(ClientPayloadError):
+        await lines(desk)
+    assert desk.purse.reading == 0
+
+
+async def test_only_so_many_read_the_stream_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(crowd.INSIDE_MAX, "events", 0)
+    answer = await desk.get(f"/v1/days/{DAY}/events")
+    assert (answer.status, answer["type"]) == (503, "/problems/overloaded")
 
 
 async def test_who_leaves_ends_the_reading(desk: Desk) -> None:
