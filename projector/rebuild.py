@@ -22,7 +22,7 @@ from projector.replay import Answered, Replay
 from projector.shelf import Shelf, Standing
 
 BEHIND_S_MAX = 30.0  # how long a projector that runs may take to write what it has folded
-AGAIN_S = 0.25
+AGAIN_S = 1.5  # by then everything that changed is written anew: behind what was folded, so that it can be compared
 
 Why = Literal["missing", "behind", "other", "unknown"]
 """`behind`: right at its own sequence, but more has happened since. `unknown`: the record knows no such document."""
