@@ -3,10 +3,11 @@ their hold. Nothing here is charged to anybody."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from engine.core.documents import Life
 from engine.core.messages import Amounts
 
 DIFFERENCES_MAX = 10_000  # holds whose difference is remembered by name, the oldest first
@@ -50,3 +51,19 @@ class Differences:
         """The oldest that was adjusted, else the oldest, whose difference then stays in its totals."""
         oldest = next((hold for hold, one in self.by_hold.items() if not one.open), next(iter(self.by_hold)))
         del self.by_hold[oldest]
+
+
+def differences_of(
+    life: Life, said: Amounts, units: Mapping[str, str], *, rest_is_zero: bool
+) -> dict[str, tuple[str, int]]:
+    """By how much what is said of a call differs from what it was charged: budget -> period, difference.
+
+    `units`: of every budget. Of a unit that is not said nothing differs, unless the rest is zero.
+    """
+    found = {}
+    for budget, period in life.periods.items():
+        charged = life.charged.get(units[budget], 0)
+        difference = said.get(units[budget], 0 if rest_is_zero else charged) - charged
+        if difference:
+            found[budget] = (period, difference)
+    return found

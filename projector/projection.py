@@ -37,7 +37,7 @@ from engine.core.meter import Meter
 from engine.core.restore import NotRestoredError
 from engine.core.wallet import HoldRecord, Wallet
 from projector.details import AllKnown, Details
-from projector.differences import Difference, Differences
+from projector.differences import Difference, Differences, differences_of
 from projector.glance import status_of
 from projector.lives import Lives, Remembered
 from projector.spenders import Spenders
@@ -250,12 +250,7 @@ class Projection:
 
     def _differ(self, ask: Settle, life: Life) -> None:
         said = life.progress if ask.release else ask.amounts
-        found = {}
-        for budget, period in life.periods.items():
-            unit = self.wallet.budget_units[budget]
-            difference = said.get(unit, 0 if ask.release else life.charged.get(unit, 0)) - life.charged.get(unit, 0)
-            if difference:
-                found[budget] = (period, difference)
+        found = differences_of(life, said, self.wallet.budget_units, rest_is_zero=ask.release)
         gone = self.differences.show(ask.hold, said, found)
         if gone is None:
             return

@@ -50,13 +50,16 @@ class Both:
                 self.rows[budget, meter.total.period, label][hold.labels.get(label)] += change
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_who_spent_what_is_the_same_by_both_paths(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_spent_what_is_the_same_by_both_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("property.story.REMEMBER_S", (172_800,))  # so that little is final
-    both = Both(story(seed, steps=200), monkeypatch)
+    compared = sum(_compared(Both(story(seed, steps=200), monkeypatch)) for seed in SEEDS)
+    assert compared > 3 * len(SEEDS), "in some stories all is refused or final, not in all"
+
+
+def _compared(both: Both) -> int:
+    """How many breakdowns were compared, and had anything in them."""
     compared = 0
     for key, detail in both.documents.items():
-        adjusted = both.projection.totals[key].adjusted
         if key in both.projection.details.final:  # what came later still is in no row
             continue
         for one in detail.breakdowns:
@@ -65,9 +68,9 @@ def test_who_spent_what_is_the_same_by_both_paths(seed: int, monkeypatch: pytest
             mine = {spent.value: spent.settled for spent in one.top if spent.settled}
             theirs = {value: settled for value, settled in both.rows[(*key, one.label)].items() if settled}
             assert mine == theirs, (key, one.label)
-            assert one.other.settled == adjusted
+            assert one.other.settled == both.projection.totals[key].adjusted
             compared += bool(mine)
-    assert compared
+    return compared
 
 
 @pytest.mark.parametrize("seed", SEEDS)
