@@ -51,10 +51,9 @@ from engine.core.messages import (
 )
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
-from engine.journal import Journal
-from engine.read_record import Look, ReadRecord
 from engine.journal import Journal, Stored
 from engine.pieces import messages
+from engine.read_record import Look, ReadRecord
 from engine.spool import Spool
 
 __all__ = ["Answered", "Holding", "Purse"]

@@ -61,4 +61,5 @@ def life_of(record: HoldRecord) -> Life:
         progress=record.progress,
         expires_at=record.expires_at or None,
         periods={bound.meter.budget: bound.meter.period for bound in record.bound},
+        key=record.labels.get("key", ""),
     )

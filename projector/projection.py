@@ -214,7 +214,10 @@ class Projection:
             totals.estimated += outcome.state == "estimated"
         self._drop(outcome.dropped, ask.labels)
         periods_ = {name: line.period for name, line in outcome.budgets.items()}
-        self.lives.keep(Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_))
+        key = ask.labels.get("key", "")
+        self.lives.keep(
+            Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_, key=key)
+        )
 
     def _refresh(self, meters: Iterable[Meter], labels: Mapping[str, str] | None) -> None:
         """Add what has changed in these meters, for a call with these labels (None: for none)."""

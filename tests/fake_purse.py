@@ -6,8 +6,7 @@ It answers as `engine.client.Purse` does; `tests/integration/test_api.py` runs t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 import msgspec
 
@@ -24,10 +23,9 @@ from engine.core.messages import (
 from engine.core.plan import Budget, Plan
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
-from engine.errors import PurseError
-from engine.read_record import Look
 from engine.errors import NoAnswer, PurseError
 from engine.journal import Stored
+from engine.read_record import Look
 
 NS = 1_000_000_000
 NOON = 1_796_047_500 * NS

@@ -223,21 +223,25 @@ def _number(request: web.Request, name: str, default: int, most: int) -> int:
     return number
 
 
-_CLOSED = {401: "The admin key is needed.", 503: "Nobody answers now, or too many are reading."}
+_CLOSED = {
+    401: "A key is needed.",
+    403: "The key's role may not look at this.",
+    503: "Nobody answers now, or too many are reading.",
+}
 
 ROUTES = (
     Route(
-        method="GET", path="/v1/days", access="admin", handler=_all_days, tag="watching",
+        method="GET", path="/v1/days", access="audit", handler=_all_days, tag="watching",
         summary="What was spent in each period of each shared budget, newest first.",
         answers={200: "The days.", **_CLOSED},
     ),
     Route(
-        method="GET", path="/v1/days/{day}", access="admin", handler=_one_day, tag="watching",
+        method="GET", path="/v1/days/{day}", access="audit", handler=_one_day, tag="watching",
         summary="What was spent on one day: totals, refusals, flags, who spent it (`by`), and its course (`series`).",
         answers={200: "Its budgets.", **_CLOSED, 404: "Nothing is recorded for it."},
     ),
     Route(
-        method="GET", path="/v1/days/{day}/events", access="admin", handler=_events, tag="watching",
+        method="GET", path="/v1/days/{day}/events", access="audit", handler=_events, tag="watching",
         media_type=NDJSON, queue="events",
         summary="Every decision of a day of the wallet, one JSON object a line, in order; of a running day those so "
         "far. The cursor is the last line's `seq`: `?after=` it begins behind that message.",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from engine.core.documents import Life, Status
@@ -11,8 +10,8 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
 )
-from engine.read_record import Look
 from engine.journal import Stored
+from engine.read_record import Look
 
 
 class Answered(Protocol):
