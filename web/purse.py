@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status
@@ -12,6 +12,7 @@ from engine.core.messages import (
     Counted,
     Visit,
 )
+from engine.journal import Stored
 from engine.read_record import Look
 
 
@@ -53,8 +54,9 @@ class Bucket(Protocol):
 class Purse(Protocol):
     """Every call may raise `NoAnswer` or `StreamRefused`: then nothing is known, and the caller must be refused.
 
-    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `day`. `visit` and `visit_secret`
-    raise nothing: None says that this process is on its own.
+    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `details`, `span`. `visit` and `visit_secret`
+    raise nothing: None says that this process is on its own. `read_stream` gives the messages of the stream, for
+    whoever takes them one by one.
     """
 
     def by(self, wait_s: float) -> int: ...
@@ -71,6 +73,7 @@ class Purse(Protocol):
     async def ready(self) -> bool: ...
     async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None: ...
     async def visit_secret(self) -> bytes | None: ...
+    def read_stream(self, *, after: int) -> AsyncGenerator[Stored, None]: ...
     def follow_status(self) -> AsyncIterator[Status]: ...
     def bucket(self, word: str) -> Bucket: ...
     async def note(self, look: Look) -> None: ...
