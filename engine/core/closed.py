@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import msgspec
 
@@ -174,6 +174,12 @@ class Closed(Remembered[ClosedRecord, Columns]):
     """The closed holds of a wallet by id. `load` raises `ValueError` for what no `dump` has made."""
 
     __slots__ = ()
+
+    def reopen(self, id: str) -> None:
+        """Forget this id: its hold is open. Only a hold that was given up for nothing can be held again."""
+        for bucket in self._buckets:
+            if cast("_Rows", bucket).ended_by and id in bucket.ids:  # the look into a large bucket is what takes long
+                bucket.drop(id)
 
     def _portion(self, rows: list[Row]) -> Columns:
         first, last = rows[0][0], rows[-1][0]

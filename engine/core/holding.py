@@ -77,7 +77,11 @@ def _afford(wallet: Wallet, ask: Hold, at: int, plan: Plan) -> Held | Exhausted:
         granted = _grant(option, places)
         if granted is not None:
             ttl_s = ask.ttl_s if ask.ttl_s is not None else plan.ttl_s
-            lines = {p.budget: _line(p.period, p.each, p.limit, p.room - granted[p.unit]) for p in places}
+            lines = {}
+            for place in places:
+                period, limit = place.period, place.limit
+                left = limit - place.used - granted[place.unit]
+                lines[place.budget] = Line(period.name, period.start, period.end, limit, left, place.each)
             return Held(ask.id, index, granted, lines, at, at + ttl_s * NS, tier)
         last = option, places
     if last is None:
@@ -226,10 +230,6 @@ def _judge(wallet: Wallet, ladder: Ladder, ask: Hold, option: Option, places: Se
 def _plan_order(wallet: Wallet) -> Callable[[Place], int]:
     order = {name: index for index, name in enumerate(wallet.named)}  # a renewal may be bound to a budget that is gone
     return lambda place: order.get(place.budget, len(order))
-
-
-def _line(period: Period, each: str | None, limit: int, remaining: int) -> Line:
-    return Line(period.name, period.start, period.end, limit, remaining, each)
 
 
 class Need(msgspec.Struct, frozen=True, gc=False):
