@@ -110,7 +110,8 @@ class _Growing(_Rows):
         self.changed.append(record.changed)
         self.forget_at.append(record.forget_at)
         self.money.append(len(self.charged))
-        self.charged.extend(charged.values())
+        for amount in charged.values():  # mostly one, and to extend by one takes twice as long
+            self.charged.append(amount)
         if record.ended_by is not None:
             self.ended_by[place] = record.ended_by
         self.ids[id] = place

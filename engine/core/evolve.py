@@ -283,7 +283,7 @@ def _become(
         record.progress = progress
     if charged is not None:
         record.charged = charged
-    takes, costs = record.takes(), record.costs()
+    takes, costs = (record.takes(), record.costs()) if state == "open" else (record.charged, record.charged)
     for bound in record.bound:
         meter = bound.meter
         unit = meter.unit
@@ -299,7 +299,7 @@ def _close(wallet: Wallet, ask: Settle, record: HoldRecord) -> None:
     gave_up = ask.release and not any(charged.values())
     at_progress, ended_by = _same(charged, record.progress), ask.by if gave_up else None
     closed = ClosedRecord(record.state, charged, wallet.upto, _forget_at(wallet), at_progress, ended_by)
-    wallet.closed.put(ask.hold, closed)
+    wallet.closed.add(ask.hold, closed)
 
 
 def _remember_provisional(wallet: Wallet, record: HoldRecord) -> None:

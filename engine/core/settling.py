@@ -188,8 +188,11 @@ def _flags(
     if new:
         flags.append("unheld")
     closing = ask.final and not ask.release and (record.state == "open" or not ask.estimated)
-    if closing and not said.keys() >= set(units):
-        flags.append("unreported")
+    if closing:
+        for unit in units:
+            if unit not in said:
+                flags.append("unreported")
+                break
     if state == "corrected":
         flags.append("corrected")
     if ask.estimated and ask.final:

@@ -260,8 +260,9 @@ class Wallet:
         """Where amounts of `unit` go: what `matching` finds, each with its `place`."""
         found: list[Place] = []
         for rule in self.rules.get(unit, ()):
-            each = None if rule.each is None else labels.get(rule.each)
-            if (rule.each is None or each is not None) and (not rule.where or rule.applies(labels)):
+            label = rule.each
+            each = None if label is None else labels.get(label)
+            if (label is None or each is not None) and (not rule.where or rule.applies(labels)):
                 found.append(self.place(rule, each, labels, at))
         return found
 
