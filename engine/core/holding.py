@@ -48,9 +48,10 @@ def decide_hold(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome:
     if at > ask.by:
         return Late(ask.id, ask.by)
     if wallet.revoked or wallet.frozen or wallet.cooling:
+        budgets = _budgets(wallet, ask) if wallet.frozen else set()
         stopped = (
             _revoked(wallet, ask.id, ask.labels)
-            or _frozen(wallet, ask.id, ask.labels, _budgets(wallet, ask))
+            or _frozen(wallet, ask.id, ask.labels, budgets)
             or _cooling(wallet, ask.id, ask.labels)
         )
         if stopped is not None:
@@ -153,7 +154,7 @@ def _budgets(wallet: Wallet, ask: Hold) -> set[str]:
 
 
 def _revoked(wallet: Wallet, id: str, labels: dict[str, str]) -> Revoked | None:
-    for label in sorted(labels):
+    for label in sorted(labels) if wallet.revoked else ():
         reason = wallet.revoked.get((label, labels[label]))
         if reason is not None:
             return Revoked(id, label, labels[label], reason)
@@ -161,6 +162,8 @@ def _revoked(wallet: Wallet, id: str, labels: dict[str, str]) -> Revoked | None:
 
 
 def _frozen(wallet: Wallet, id: str, labels: dict[str, str], budgets: set[str]) -> Frozen | None:
+    if not wallet.frozen:
+        return None
     scopes = ["all"]
     scopes += [name for name in _plan_of(wallet).budgets if name in budgets]
     scopes += sorted(budgets - _plan_of(wallet).budgets.keys())

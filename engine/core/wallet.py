@@ -289,6 +289,7 @@ class Wallet:
 
     def due(self, at: int, *, most: int) -> list[Lapsed]:
         """The holds that end by time at `at`: earliest expiry first, then by id, at most `most`."""
+        self._let_stale_go(at)
         if not self.expiries or self.expiries[0][0] > at:
             return []
         found = heapq.nsmallest(most, {entry for entry in _up_to(self.expiries, at) if self._expires(entry)})
@@ -296,8 +297,7 @@ class Wallet:
 
     def next_due(self) -> int | None:
         """When something is due by time alone: a lapse, the end of a freeze, a cooling, the day. None: nothing."""
-        while self.expiries and not self._expires(self.expiries[0]):
-            heapq.heappop(self.expiries)
+        self._let_stale_go(periods.TOTAL.end)
         moments = [self.expiries[0][0]] if self.expiries else []
         moments += [frost.until for frost in self.frozen.values() if frost.until is not None]
         while self.warmings and not self._cools(self.warmings[0]):
@@ -307,6 +307,12 @@ class Wallet:
         if self.plan is not None:
             moments.append(self.day_ends)
         return min(moments, default=None)
+
+    def _let_stale_go(self, at: int) -> None:
+        """Take entries of holds that have ended off the front of the heap, or every message would pass over them."""
+        expiries = self.expiries
+        while expiries and expiries[0][0] <= at and not self._expires(expiries[0]):
+            heapq.heappop(expiries)
 
     def _expires(self, entry: tuple[int, str]) -> bool:
         record = self.open.get(entry[1])
