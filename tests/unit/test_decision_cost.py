@@ -48,9 +48,7 @@ def steps(work: Callable[[], object]) -> int:
 
 def counted() -> dict[str, int]:
     """Steps of deciding, and of taking in what was decided."""
-    few = Pairs(
-        ASKS
-    )  # what is remembered between calls is there before it counts, and 3.12 counts from the second time
+    few = Pairs(ASKS)  # fills what is remembered between calls; and 3.12 counts from the second time on
     steps(lambda: few.decide(Teller()))
     pairs = Pairs(DECISIONS // 2)
     entries: list[Entry] = []
