@@ -27,7 +27,7 @@ UNPROVED = ".unproved"
 EVERY_ASKS = 65_536  # folded again from a snapshot in about a second
 LAID_MAX = 32  # of one audit; beyond it every other one goes, and the next come half as often
 KEPT_MAX = 96
-KEPT_BYTES_MAX = 2 * 1024**3
+KEPT_BYTES_MAX = 1024**3
 
 log = structlog.get_logger()
 
