@@ -164,6 +164,11 @@ class Day:
             yield hold  # asked again, its answer was lost
         if number % 307 == 2:
             yield msgspec.structs.replace(hold, options=[Option({"usd": 3})])  # a conflict
+        yield from self._tried(number, ts)
+        yield from self._strange(number, ts)
+
+    def _tried(self, number: int, ts: int) -> Iterator[AnyAsk]:
+        """Holds that get nothing, or all that is left."""
         if number % 211 == 3:
             yield Hold(f"late-{number:012d}", [Option({"usd": NANOS})], ts - NS, {"user": "u00002"})
         if number % 401 == 4:
@@ -175,6 +180,12 @@ class Day:
                 f"busy-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"provider": "tight", "user": "u00004"}
             )
             yield Settle(f"rest-{number:012d}", release=True)
+        if number % 601 == 10:
+            yield Hold(f"tapped-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"user": "u00001"})
+            yield Hold(f"stolen-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"key": "stolen"})
+
+    def _strange(self, number: int, ts: int) -> Iterator[AnyAsk]:
+        """Renewals, progress, and costs of calls that nobody held."""
         if number % 157 == 5:
             yield Renew(_id(number), 1, amounts={"usd": 2 * NANOS})
         if number % 503 == 6:
@@ -187,9 +198,6 @@ class Day:
             yield Settle(f"b-{number:012d}", {"usd": 10 * NANOS}, labels={"user": "nobody", "provider": "tight"})
         if number % 997 == 9:
             yield Settle(f"f-{number:012d}", {"usd": 9}, held_at=ts - 72 * 3_600 * NS)
-        if number % 601 == 10:
-            yield Hold(f"tapped-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"user": "u00001"})
-            yield Hold(f"stolen-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"key": "stolen"})
 
     def _settles(self, calls: list[int]) -> Iterator[AnyAsk]:
         for number in calls:
