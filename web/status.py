@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from engine.core.amounts import format_amount
-from engine.core.documents import BudgetStatus, Status
+from engine.core.documents import AlertBrief, BudgetStatus, Status
 from engine.core.messages import (
     Frost,
 )
@@ -57,6 +57,7 @@ def document(status: Status, *, audience: Audience, live: bool) -> dict[str, obj
             "plan": status.plan,
             "open_holds": status.open_holds,
             "freezes": [_frost(frozen) for frozen in status.frozen],
+            "alerts": [_alert(alert) for alert in status.alerts],
         }
     return body
 
@@ -64,6 +65,10 @@ def document(status: Status, *, audience: Audience, live: bool) -> dict[str, obj
 def _frost(frost: Frost) -> dict[str, object]:
     until = None if frost.until is None else format_moment(frost.until)
     return {"scope": frost.scope, "reason": frost.reason, "since": format_moment(frost.since), "until": until}
+
+
+def _alert(alert: AlertBrief) -> dict[str, object]:
+    return {"id": alert.id, "text": alert.text, "at": format_moment(alert.at), "delivered": alert.delivered}
 
 
 def _budget(budget: BudgetStatus, *, audience: Audience, now: int) -> dict[str, object]:

@@ -64,8 +64,47 @@ class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.limit - self.used
 
 
+class AlertBrief(msgspec.Struct, frozen=True, gc=False):
+    """One alert at a glance. `delivered`: every target has taken it."""
+
+    id: str
+    text: str
+    at: int
+    delivered: bool
+
+
+class AlertShown(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One alert. `figures` are decimal strings of `unit`.
+
+    `deliveries`: by target new, sending, waiting, sent or missed, as the projector that answers knows it.
+    """
+
+    id: str
+    rule: str
+    text: str
+    at: int
+    seq: int = 0
+    budget: str = ""
+    period: str = ""
+    threshold: str = ""
+    unit: str = ""
+    figures: dict[str, str] = {}
+    deliveries: dict[str, str] = {}
+
+
+class Tested(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What became of a test alert at one target. `why`: how it failed."""
+
+    target: str
+    delivered: bool
+    why: str = ""
+
+
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none."""
+    """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none.
+
+    `alerts`: the newest few, newest first. Not for strangers: their sentences have amounts in them.
+    """
 
     wallet: str
     seq: int
@@ -74,6 +113,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     budgets: list[BudgetStatus]
     frozen: list[Frost] = []
     open_holds: int = 0
+    alerts: list[AlertBrief] = []
 
 
 class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
