@@ -31,5 +31,8 @@ class Slots(msgspec.Struct, gc=False):
         return at // (self.width_s * NS)
 
     def span_ns(self, at: int) -> int:
-        """From the beginning of the oldest slot that counts until `at`: how long `total` took. 0 if nothing counts."""
-        return at - next(iter(self.sums)) * self.width_s * NS if self.sums else 0
+        """From the beginning of the oldest slot that counts until `at`: how long `total` took. 0 if nothing counts.
+
+        A slot at least: the first moments after a pause are no pace.
+        """
+        return max(self.width_s * NS, at - next(iter(self.sums)) * self.width_s * NS) if self.sums else 0

@@ -36,17 +36,17 @@ def pace(remaining: int, *, spent: int, span_ns: int, resets_in_ns: int | None) 
     left_ns = remaining * span_ns // spent
     if resets_in_ns is not None and left_ns >= resets_in_ns:
         return ", enough until it resets at this pace"
-    return f", about {lasting(left_ns)} left at this pace"
+    return f", {lasting(left_ns)} left at this pace"
 
 
 def lasting(ns: int) -> str:
-    """`2 h 10 min`, rounded down: nobody should count on more."""
+    """`about 2 h 10 min`, rounded down: nobody should count on more."""
     minutes = ns // NS // 60
     if minutes >= 2 * _DAY_MIN:
-        return f"{minutes // _DAY_MIN} d {minutes % _DAY_MIN // 60} h"
+        return f"about {minutes // _DAY_MIN} d {minutes % _DAY_MIN // 60} h"
     if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min" if minutes else "less than a minute"
+        return f"about {minutes // 60} h {minutes % 60} min"
+    return f"about {minutes} min" if minutes else "less than a minute"
 
 
 def refused(used: str) -> str:
@@ -79,7 +79,7 @@ def unreadable(source: str) -> str:
 
 
 def guard(name: str, did: str, label: str, value: str, count: int) -> str:
-    times = "" if count == 1 else f" (for the {count:,}th time today)"
+    times = "" if count == 1 else f" ({count:,} times today)"
     return f"guard {name} {did} {label} {value}{times}"
 
 
