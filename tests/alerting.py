@@ -1,6 +1,7 @@
 """Given, when, then for alerts: a wallet whose every entry is also folded for alerts, by two folds.
 
-One of them is put down and taken up again before every message, as by a restart from a snapshot: both must raise the same.
+One of them is put down and taken up again before every message, as by a restart from a snapshot: both must raise the
+same.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ Table = TypeVar("Table", bound=msgspec.Struct)
 
 
 class _Alerts(msgspec.Struct, frozen=True):
-    percents: list[int] = list(PERCENTS)
+    percents: list[int] = msgspec.field(default_factory=lambda: list(PERCENTS))
     off: list[str] = []
     burst: object = msgspec.field(default_factory=list)
     runaway: object = msgspec.field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Each rule at its threshold and not one before, once for each budget, period and threshold, in words that say it all."""
+"""Each rule at its threshold and not one before, once for each budget, period and threshold, in words that say all."""
 
 from __future__ import annotations
 
@@ -214,8 +214,8 @@ def test_a_runaway_is_more_than_four_times_the_usual_of_its_hour() -> None:
     (alert,) = books.alerts()
     assert alert.id == "alert:runaway:jev:2026-12-05T14:4"
     assert alert.text == (
-        "jev 2026-12-05T14: $0.400000001 spent in this hour, more than 4 times what the same hour usually costs ($0.10); "
-        "new calls on it are frozen until an operator lifts it"
+        "jev 2026-12-05T14: $0.400000001 spent in this hour, more than 4 times what the same hour usually costs "
+        "($0.10); new calls on it are frozen until an operator lifts it"
     )
     assert alert.freezes
     books.settle("c", "0.50")
