@@ -156,7 +156,7 @@ class Alerts(msgspec.Struct, frozen=True):
     alerts: list[AlertSaid]
 
 
-class Tested(msgspec.Struct, frozen=True):
+class TriedTarget(msgspec.Struct, frozen=True):
     """Whether a target took a test alert, and why not."""
 
     target: str
@@ -165,4 +165,4 @@ class Tested(msgspec.Struct, frozen=True):
 
 
 class AlertTest(msgspec.Struct, frozen=True):
-    targets: list[Tested]
+    targets: list[TriedTarget]

@@ -22,7 +22,7 @@ from engine.core.documents import (
     ProjectorFigures,
     Span,
     Status,
-    Tested,
+    TriedTarget,
     WalletDay,
 )
 from engine.core.messages import (
@@ -249,10 +249,10 @@ class FakePurse:
         finally:
             self.reading -= 1
 
-    async def test_alerts(self, target: str = "") -> list[Tested]:
+    async def test_alerts(self, target: str = "") -> list[TriedTarget]:
         if not self.targets:
             raise NoAnswer("nobody answers")
-        return [Tested(name, not why, why) for name, why in self.targets.items() if target in ("", name)]
+        return [TriedTarget(name, not why, why) for name, why in self.targets.items() if target in ("", name)]
 
     async def status(self) -> Status | None:
         if self.error is not None or self.wallet.plan is None:

@@ -92,7 +92,7 @@ class AlertShown(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     deliveries: dict[str, str] = {}
 
 
-class Tested(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class TriedTarget(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What became of a test alert at one target. `why`: how it failed."""
 
     target: str

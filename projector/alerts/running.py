@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from engine.client import Purse
-from engine.core.documents import AlertBrief, AlertShown, Status, Tested
+from engine.core.documents import AlertBrief, AlertShown, Status, TriedTarget
 from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, StreamRefused
 from engine.journal import Journal
@@ -124,7 +124,7 @@ class Alerting:
     def targets(self) -> list[str]:
         return [target.settings.name for target in self._targets]
 
-    async def test(self, name: str, wallet: str) -> list[Tested]:
+    async def test(self, name: str, wallet: str) -> list[TriedTarget]:
         """Send a test to this target ("": to all) now, once, and say what each answered."""
         targets = [target for target in self._targets if name in ("", target.settings.name)]
         at = time.time_ns()
@@ -137,13 +137,13 @@ def _state(sending: Sending, alert: Alert) -> str:
     return record.state if record is not None else "new"
 
 
-async def _test(target: Target, alert: Alert, wallet: str) -> Tested:
+async def _test(target: Target, alert: Alert, wallet: str) -> TriedTarget:
     name = target.settings.name
     try:
         await target.carrier.carry(parcel_of(alert, target.settings.kind, wallet))
     except NotTaken as error:
-        return Tested(name, delivered=False, why=str(error))
-    return Tested(name, delivered=True)
+        return TriedTarget(name, delivered=False, why=str(error))
+    return TriedTarget(name, delivered=True)
 
 
 @asynccontextmanager
