@@ -198,7 +198,7 @@ class AlertFold:
             text = f"{text}; {wording.FREEZES}"
         self._raise(
             now, "runaway", meter.budget, now.hour, "4", text,
-            unit=meter.unit, figures=figures, freezes=said if runaway.freeze else "",
+            unit=meter.unit, figures=figures, freezes=wording.FREEZE_REASON if runaway.freeze else "",
         )  # fmt: skip
 
     # --- what is counted ----------------------------------------------------------------------------------------------

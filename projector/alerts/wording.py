@@ -63,6 +63,9 @@ def runaway(spent: str, usual: str) -> str:
 
 FREEZES = "new calls on it are frozen until an operator lifts it"
 
+FREEZE_REASON = "this hour costs more than 4 times what the same hour usually does"
+"""Strangers read it, so it has no amounts."""
+
 
 def lapses(count: int) -> str:
     calls = "1 call was" if count == 1 else f"{count:,} calls were"

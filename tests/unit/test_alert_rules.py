@@ -217,7 +217,7 @@ def test_a_runaway_is_more_than_four_times_the_usual_of_its_hour() -> None:
         "jev 2026-12-05T14: $0.400000001 spent in this hour, more than 4 times what the same hour usually costs "
         "($0.10); new calls on it are frozen until an operator lifts it"
     )
-    assert alert.freezes
+    assert alert.freezes == "this hour costs more than 4 times what the same hour usually does"  # strangers read it
     books.settle("c", "0.50")
     assert books.news() == []
 
