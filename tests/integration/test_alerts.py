@@ -46,7 +46,7 @@ from projector.delivery.webhook import signature
 from projector.service import Projector
 
 SECRET = "of-both"
-WITHIN_S = 60.0
+WITHIN_S = 120.0  # a claim of who was killed stands for 7 s, and a busy machine makes everything late
 HALF = "alert:percent:jev:total:50"
 IDS = {f"alert:percent:jev:total:{percent}" for percent in (50, 75, 90, 100)}
 SENT = {id: {"ops": "sent", "chat": "sent"} for id in IDS}
@@ -64,7 +64,7 @@ class Arrival:
 
 @dataclass
 class Receiver:
-    """Takes two of three: the others it answers with 500, or not in time."""
+    """Takes all but some of the first: these it answers with 500, or not in time."""
 
     url: str = ""
     came: list[Arrival] = field(default_factory=list)
@@ -78,10 +78,10 @@ class Receiver:
         parcel = Parcel(arrival.id, raw)
         if request.headers["Purse-Signature"] != signature(SECRET, parcel, int(request.headers["Purse-Timestamp"])):
             self.wrong.append(arrival.id)
-        match len(self.came) % 6:
-            case 1:
+        match len(self.came):
+            case 1 | 5:
                 return web.Response(status=500)
-            case 3:
+            case 3 | 7:
                 await asyncio.sleep(3)  # longer than it may take: nobody hears this answer
         self.taken.append(arrival)
         return web.Response()
@@ -104,13 +104,13 @@ CONFIG = """
 kind = "json"
 url_env = "OPS_URL"
 secret_env = "HOOK_SECRET"
-timeout_s = 1
+timeout_s = 2
 
 [alerts.targets.chat]
 kind = "slack"
 url_env = "CHAT_URL"
 secret_env = "HOOK_SECRET"
-timeout_s = 1
+timeout_s = 2
 """
 
 
