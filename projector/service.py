@@ -271,7 +271,7 @@ class Projector:
 
     async def _test_alerts(self, message: Msg) -> None:
         """Reads do not wait for it: a subscription of its own hears of this alone."""
-        if not message.reply:
+        if not INBOX.fullmatch(message.reply):
             return
         found = await self.alerts.test(message.data.decode(errors="replace"), self._journal.names.wallet)
         with suppress(nats.errors.Error):  # who asked hears nothing, and may ask again

@@ -167,7 +167,7 @@ async def recorded_at(journal: Journal, id: str, target: str) -> int:
     record, place = await records.read(id, target)
     assert record is not None
     assert record.state == "sent"
-    got = await journal.api(f"STREAM.MSG.GET.KV_{records.bucket}", {"seq": place}, _Got)
+    got = await journal.api(f"STREAM.MSG.GET.KV_PURSE_{journal.names.wallet}_alerts", {"seq": place}, _Got)
     whole, _, fraction = got.message.time.removesuffix("Z").partition(".")
     moment = time.strptime(f"{whole}Z", "%Y-%m-%dT%H:%M:%SZ")
     return (int(time.mktime(moment)) - time.timezone) * 10**9 + int(fraction.ljust(9, "0"))
