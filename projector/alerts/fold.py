@@ -70,6 +70,7 @@ class AlertFold:
         self.raised = {alert.id: alert for alert in state.raised}
         self._marks, self._swept = state.marks, 0
         self._spending = state.spending
+        self._known: dict[MeterKey, int] = {}  # percent that a mark has reached at least
         meters = wallet.metering.values() if wallet is not None else ()
         self._settled: dict[MeterKey, int] = {meter.key: meter.settled for meter in meters if meter.each is None}
 
@@ -133,7 +134,11 @@ class AlertFold:
             self._reached(now, meter, rule.budget.limit, used)
 
     def _reached(self, now: Now, meter: Meter, limit: int, used: int) -> None:
-        before, percent = self._mark("percent", meter.budget, meter.period, meter.end, used * 100 // limit)
+        percent = used * 100 // limit
+        if percent <= self._known.get(meter.key, -1):  # most calls raise nothing, and need no more than this
+            return
+        self._known[meter.key] = percent
+        before, percent = self._mark("percent", meter.budget, meter.period, meter.end, percent)
         crossed = [each for each in self.rules.percents if before < each <= percent]
         if not crossed:
             return
@@ -280,6 +285,7 @@ class AlertFold:
             self._swept = len(self._marks)
         if len(self._settled) > 2 * len(wallet.metering) + SPARE:
             self._settled = {key: settled for key, settled in self._settled.items() if key in wallet.metering}
+            self._known = {key: percent for key, percent in self._known.items() if key in wallet.metering}
 
 
 def _shown(written: str) -> str:
