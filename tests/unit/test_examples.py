@@ -95,7 +95,7 @@ async def test_totals_are_the_wallets_own(seed: int) -> None:
     assert refused == {key: count for key, count in unfit.items() if count}
 
 
-GENERATED = (
+GENERATED = "2026-11-29..2026-12-01"  # what was held before, and the first message after, which says what lapsed
     "2026-11-29..2026-12-01"  # what is held before it, and the first message after it, which says what lapsed in it
 )
 
