@@ -59,13 +59,15 @@ class CallReader:
         usage = _anthropic(call) if provider == "anthropic" else _openai(call)
         if "custom_id" in line:  # the result of a batch job, which has prices of its own
             usage = replace(usage, batch=True)
-        price = self._price(provider, call, usage)
-        costs = {unit: format_amount(spent, scale=SCALES[unit]) for unit, spent in cost(price, usage).items()}
-        beside = {"tokens": str(usage.input_tokens + usage.output_tokens), "requests": str(usage.calls)}
-        return Priced(costs, beside, call)
+        return Priced(*self.cost(provider, call.get("model"), usage), call)
 
-    def _price(self, provider: str, call: Mapping[str, object], usage: Usage) -> Price:
-        model = call.get("model")
+    def cost(self, provider: str, model: object, usage: Usage) -> tuple[dict[str, str], dict[str, str]]:
+        """What this usage of a model cost, and what else it used. `provider` may be "". Raises `RowError`."""
+        price = self._price(provider, model, usage)
+        costs = {unit: format_amount(spent, scale=SCALES[unit]) for unit, spent in cost(price, usage).items()}
+        return costs, {"tokens": str(usage.input_tokens + usage.output_tokens), "requests": str(usage.calls)}
+
+    def _price(self, provider: str, model: object, usage: Usage) -> Price:
         if not isinstance(model, str) or not model:
             raise RowError("model", "expected the model that answered")
         price = self.book.find(provider, model)

@@ -17,7 +17,7 @@ from engine.errors import BadAsk
 from engine.guarding import Measured
 
 if TYPE_CHECKING:
-    from engine.prices import PriceBook
+    from engine.prices import PriceBook, Usage
 
 OF_A_CALL = ("model", "messages", "input", "system", "tools", "n")
 CAPS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
@@ -39,6 +39,22 @@ def cost_of(result: object, book: PriceBook | None = None) -> Measured | None:
     except RowError:
         return None
     return None if found is None else Measured({**found.costs, **found.beside})
+
+
+def cost_of_usage(
+    model: object, usage: Usage | None, *, provider: str = "", book: PriceBook | None = None
+) -> Measured | None:
+    """As `cost_of`, for usage that a framework has already taken out of its answer."""
+    from commonpurse.call_logs import CallReader
+    from projector.backfill.rows import RowError
+
+    if usage is None:
+        return None
+    try:
+        costs, beside = CallReader(book or _shipped()).cost(provider, model, usage)
+    except RowError:
+        return None
+    return Measured({**costs, **beside})
 
 
 def call_of(signature: inspect.Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

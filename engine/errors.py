@@ -47,7 +47,7 @@ class Refused(PurseError):
 
     def __init__(self, outcome: AnyOutcome | None = None, *, name: str = "", detail: str = "") -> None:
         self.outcome = outcome
-        self.name = name or (outcome.__struct_config__.tag if outcome is not None else "")
+        self.name: str = name or (str(outcome.__struct_config__.tag) if outcome is not None else "")
         super().__init__(f"not held: {detail or self.name}")
 
 
