@@ -10,7 +10,6 @@ an estimate; a stream that is left before its end lapses so.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -19,6 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import convert_to_openai_messages
 
 from commonpurse.costs import cost_of_usage
+from commonpurse.integrations.open_holds import OpenHolds
 from commonpurse.sync import Holding, Purse
 from engine.guarding import Said, Terms, Worst
 from engine.holding import OnError
@@ -47,8 +47,7 @@ class PurseHandler(BaseCallbackHandler):
         """
         self._purse, self._worst, self._labels = purse, worst, dict(labels or {})
         self._on_error, self._ttl_s = on_error, ttl_s
-        self._open: dict[UUID, Holding] = {}
-        self._lock = threading.Lock()
+        self._open: OpenHolds[Holding] = OpenHolds()
 
     # --- what LangChain calls -----------------------------------------------------------------------------------------
 
@@ -64,13 +63,13 @@ class PurseHandler(BaseCallbackHandler):
         self._begin(run_id, [{"role": "user", "content": prompt} for prompt in prompts], more)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
-        hold = self._take(run_id)
+        hold = self._open.take(run_id.hex)
         if hold is not None:
             Terms({}, cost_of_result).settle(hold, response)
             hold.end()
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        hold = self._take(run_id)
+        hold = self._open.take(run_id.hex)
         if hold is not None:
             hold.failed(error, self._on_error)
             hold.end()
@@ -82,8 +81,7 @@ class PurseHandler(BaseCallbackHandler):
         model = model_of(asked)
         labels = {**self._labels, **({"model": model} if model else {})}
         hold = self._purse.open(self._most(messages, asked, model), labels=labels, ttl_s=self._ttl_s)
-        with self._lock:
-            self._open[run_id] = hold
+        self._open.put(run_id.hex, hold)
 
     def _most(self, messages: list[dict[str, Any]], asked: Mapping[str, Any], model: str) -> Said:
         if callable(self._worst):
@@ -99,10 +97,6 @@ class PurseHandler(BaseCallbackHandler):
         if isinstance(asked.get("n"), int):
             call["n"] = asked["n"]
         return self._purse.estimate(**call).amounts
-
-    def _take(self, run_id: UUID) -> Holding | None:
-        with self._lock:
-            return self._open.pop(run_id, None)
 
 
 def model_of(asked: Mapping[str, Any]) -> str:

@@ -24,11 +24,15 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from commonpurse.aio import Holding, Purse
 from commonpurse.costs import CAPS, OF_A_CALL, cost_of
+from commonpurse.integrations.open_holds import OpenHolds
 from engine.errors import BadAsk, Exhausted, NoAnswer, NotAllowed, Refused
 from engine.guarding import Measured, Said, Terms, Worst
 from engine.holding import OnError
 
 HOLD = "purse_hold"
+NOTES = ("litellm_metadata", "metadata")
+"""Where LiteLLM keeps notes on a request: the first where it would send the other to the provider."""
+
 NANO = Decimal("1e-9")
 NO_RETRY = {"x-should-retry": "false"}
 BUSY_S = 5
@@ -53,7 +57,7 @@ class PurseGuard(CustomLogger):
         super().__init__()
         self._purse, self._worst, self._labels = purse, worst, dict(labels or {})
         self._on_error, self._ttl_s = on_error, ttl_s
-        self._open: dict[str, Holding] = {}
+        self._open: OpenHolds[Holding] = OpenHolds()
 
     # --- what LiteLLM calls -------------------------------------------------------------------------------------------
 
@@ -73,22 +77,25 @@ class PurseGuard(CustomLogger):
             raise _answer(400, "invalid", str(wrong), NO_RETRY) from wrong
         except (NoAnswer, NotAllowed) as error:
             raise _answer(503, "no_answer", f"the wallet cannot be asked: {error}", {"Retry-After": "2"}) from error
-        self._open[hold.id] = hold
-        data.setdefault("metadata", {})[HOLD] = hold.id
+        self._open.put(hold.id, hold)
+        where = next((name for name in NOTES if isinstance(data.get(name), dict)), NOTES[-1])
+        data[where] = {**(data.get(where) or {}), HOLD: hold.id}  # whatever the client wrote there
         return data
 
-    async def async_log_success_event(self, kwargs: Mapping[str, Any], response: Any, start: Any, end: Any) -> None:
+    async def async_log_success_event(
+        self, kwargs: Mapping[str, Any], response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
         """Of a stream it comes once, at its end, with the answer put together."""
-        hold = self._take(((kwargs.get("litellm_params") or {}).get("metadata")) or {})
+        hold = self._take(kwargs.get("litellm_params") or {})
         if hold is not None:
-            Terms({}, lambda said: cost_of(said) or _by_litellm(kwargs)).settle(hold, response)
+            Terms({}, lambda said: cost_of(said) or _by_litellm(kwargs)).settle(hold, response_obj)
             await hold.end()
 
     async def async_post_call_failure_hook(
         self, request_data: dict[str, Any], original_exception: Exception, *about: Any, **more: Any
     ) -> None:
         """The request has failed for good."""
-        hold = self._take(request_data.get("metadata") or {})
+        hold = self._take(request_data)
         if hold is not None:
             hold.failed(original_exception, self._on_error)
             await hold.end()
@@ -106,8 +113,10 @@ class PurseGuard(CustomLogger):
             call["max_tokens"] = cap
         return (await self._purse.estimate(**call)).amounts
 
-    def _take(self, metadata: Mapping[str, Any]) -> Holding | None:
-        return self._open.pop(str(metadata.get(HOLD)), None)
+    def _take(self, about: Mapping[str, Any]) -> Holding | None:
+        """The hold of a request, which is in its notes."""
+        noted = (about[name][HOLD] for name in NOTES if HOLD in (about.get(name) or {}))
+        return self._open.take(str(next(noted, "")))
 
 
 def _by_litellm(kwargs: Mapping[str, Any]) -> Measured | None:
@@ -128,5 +137,5 @@ def _refused(refused: Exhausted) -> HTTPException:
     return _answer(400 if refused.why == "never" else 402, "exhausted", str(refused), NO_RETRY, **more)
 
 
-def _answer(status: int, outcome: str, why: str, headers: dict[str, str], **more: object) -> HTTPException:
-    return HTTPException(status, {"error": why, "outcome": outcome, **more}, headers)
+def _answer(status: int, outcome: str, error: str, headers: dict[str, str], **more: object) -> HTTPException:
+    return HTTPException(status, {"error": error, "outcome": outcome, **more}, headers)
