@@ -5,6 +5,7 @@ They are in memory only. What is lost with the process lapses at its grant, and 
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections import deque
@@ -14,6 +15,7 @@ from engine.errors import BadAsk, NoAnswer, NotAllowed, NotKept
 
 WAITING_MAX = 100_000
 AGAIN_S = 1.0
+EXIT_WAIT_S = 5.0
 
 Send = Callable[[str, object], None]
 """Path and body; returns once the wallet has it, raises `NoAnswer` where it may be sent again."""
@@ -32,6 +34,7 @@ class Outbox:
         self._waiting: deque[tuple[str, object]] = deque()
         self._sender: threading.Thread | None = None
         self._closing = False
+        self._minded = False
         self.refused = 0
 
     def __len__(self) -> int:
@@ -40,11 +43,15 @@ class Outbox:
     def put(self, path: str, body: object) -> None:
         """Try this on from now. Raises `NotKept` when too much waits already."""
         if self._process != os.getpid():
-            self._begin()  # what waited at a fork is the parent's to send
+            self._begin()
         with self._changed:
             if len(self._waiting) >= WAITING_MAX:
                 raise NotKept(f"{WAITING_MAX} settlements wait already")
             self._waiting.append((path, body))
+            self._closing = False
+            if not self._minded:
+                self._minded = True
+                atexit.register(self.close, EXIT_WAIT_S)  # a program that forgets to close loses nothing in silence
             if self._sender is None:
                 self._sender = threading.Thread(target=self._run, name="purse-outbox", daemon=True)
                 self._sender.start()
@@ -52,9 +59,12 @@ class Outbox:
 
     def close(self, wait_s: float) -> None:
         """Wait until all is sent, or for `wait_s`. Raises `NotKept` if some of it is not, or was refused."""
+        if self._process != os.getpid():
+            return  # what waited at a fork is the parent's to send
         with self._changed:
             sent = self._changed.wait_for(lambda: not self._waiting, timeout=wait_s)
-            self._closing = True
+            self._closing, self._minded = True, False
+            atexit.unregister(self.close)
             self._changed.notify_all()
             lost = len(self._waiting) + self.refused
         if not sent or lost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -40,6 +41,34 @@ unit = "usd"
 limit = "0.01"
 per = "total"
 where = { app = "examples" }
+"""
+
+MANY_RUNS = """
+import asyncio, json, os
+from langchain_openai import ChatOpenAI
+from commonpurse.integrations.langchain import PurseHandler
+from commonpurse.sync import Exhausted, Purse
+
+async def main(purse):
+    guard = PurseHandler(purse, labels={"app": "examples"})
+    model = ChatOpenAI(model="gpt-4o-mini", max_completion_tokens=50, max_retries=0, callbacks=[guard])
+    said = {"failed": 0, "answered": 0}
+    try:
+        model.invoke("one that fails")
+    except Exception:
+        said["failed"] += 1
+    answers = await asyncio.gather(*(model.ainvoke(f"question {n}") for n in range(8)))
+    answers += model.batch(["a", "b", "c"])
+    said["answered"] = sum(bool(answer.text) for answer in answers)
+    large = ChatOpenAI(model="gpt-4o-mini", max_completion_tokens=100_000, callbacks=[guard])
+    try:
+        await large.ainvoke("too large")
+    except Exhausted as refused:
+        said["refused"] = refused.why
+    print(json.dumps(said))
+
+with Purse(os.environ["PURSE_URL"], os.environ["PURSE_KEY"]) as purse:
+    asyncio.run(main(purse))
 """
 
 START_LITELLM = """
@@ -144,6 +173,28 @@ async def test_a_guarded_program_is_charged_what_the_provider_bills(
     with world.nothing_left((await world.app())["remaining"]):
         assert (await run(example, *options, env=env)).startswith("refused (busy)")
     assert len(provider.requests) == asked
+
+
+async def test_langchains_runs_are_held_one_by_one_and_an_error_is_charged_at_its_grant(
+    world: World, provider: FakeOpenAI
+) -> None:
+    folder = FETCHED / "langchain"
+    if not folder.exists():
+        pytest.skip(f"needs {folder}, which `make sdks` fetches")
+    before = await world.app()
+    provider.next_faults.append(Fault(status=500))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", MANY_RUNS, env=environment(world, provider, folder), stdout=subprocess.PIPE
+    )
+    async with asyncio.timeout(WAIT_S):
+        said, _ = await process.communicate()
+    assert json.loads(said) == {"failed": 1, "answered": 11, "refused": "never"}
+    async with asyncio.timeout(60):
+        while (app := await world.app())["held"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    estimated = app["settled"] - before["settled"] - Decimal(provider.ledger.total).scaleb(-9)
+    assert Decimal("0.00003") <= estimated < Decimal("0.0001"), "one call at its grant, eleven at what they cost"
+    assert len(provider.requests) == 12
 
 
 # --- LiteLLM's proxy --------------------------------------------------------------------------------------------------

@@ -24,6 +24,18 @@ from engine.errors import BadAsk, Misconfigured, NotKept
 
 CENT = 10_000_000
 WAIT_S = 60.0
+LEAVES = """
+import sys
+from commonpurse.sync import Purse
+
+purse = Purse(*sys.argv[1:])
+hold = purse.open({"usd": "0.10"}, id="a")
+hold.cost(usd="0.03")
+send = purse.send
+purse.send = lambda path, body: send(path, body, wait_s=0.05)
+hold.end()
+assert purse.unsent == 1
+"""
 LOADED = """
 import sys
 import commonpurse.sync
@@ -198,6 +210,22 @@ def test_closing_says_what_could_not_be_kept(api: FakeApi, monkeypatch: pytest.M
     assert purse.unsent == 1
     with pytest.raises(NotKept, match="1 settlements"):
         purse.close(0.1)
+
+
+def test_a_program_that_ends_without_closing_still_sends_what_waits(api: FakeApi) -> None:
+    api.fail("/settle", "503", times=2)
+    command = [sys.executable, "-c", LEAVES, api.url, KEY]
+    subprocess.run(command, check=True, capture_output=True, timeout=WAIT_S)
+    assert api.calls["a"].charged == 3 * CENT
+
+
+def test_what_comes_after_a_close_is_sent_as_well(api: FakeApi) -> None:
+    purse = Purse(api.url, KEY)
+    purse.close()
+    purse.hold({"usd": "0.1"}, id="a")
+    purse.give_back("a")
+    purse.close(WAIT_S)
+    assert api.calls["a"].state == "released"
 
 
 # --- threads and processes --------------------------------------------------------------------------------------------
