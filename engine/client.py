@@ -101,8 +101,11 @@ class Purse:
 
         With `data`, what was settled or observed and cannot reach the stream is kept in a file under `data/spool` until
         it can, by this client or by the next one there; without, it is tried on only as long as this client lives.
-        Raises `NoAnswer` if no server answers at `url`, `Misconfigured` if nothing can be kept in `data`.
+        Raises `NoAnswer` if no server answers at `url`, `Misconfigured` if nothing can be kept in `data` or `url` is
+        that of a web process.
         """
+        if url.startswith(("http://", "https://")):
+            raise errors.Misconfigured("this client speaks to the broker (nats://...); over HTTP others do")
         async with (
             Journal.connect(url, wallet=wallet, name="purse-client") as journal,
             nullcontext() if data is None else Spool.opened(data / "spool" / wallet) as spool,

@@ -240,6 +240,7 @@ def fake_api(*, limit: int = 10**9, tls: ssl.SSLContext | None = None) -> Iterat
         up.set()
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
+        loop.run_until_complete(asyncio.sleep(0))  # connections are closed one turn of the loop later
         loop.close()
 
     thread = threading.Thread(target=serve, daemon=True)

@@ -57,6 +57,7 @@ class Connections:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._idle: list[_Kept] = []
+        self._closed = False
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(self.most)
 
@@ -76,8 +77,9 @@ class Connections:
             turns.release()
 
     def close(self) -> None:
-        """Close what lies idle. Another request opens a new one."""
+        """Close what lies idle, and what is under way when it is done. Another request opens a new one, for itself."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         for kept in idle:
             kept.connection.close()
@@ -117,7 +119,11 @@ class Connections:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=wait_s)
         else:
             connection = http.client.HTTPSConnection(self._host, self._port, timeout=wait_s, context=self._tls)
-        connection.connect()
+        try:
+            connection.connect()
+        except BaseException:
+            connection.close()  # TLS may fail on a socket that is open already
+            raise
         return connection
 
     def _take(self) -> http.client.HTTPConnection | None:
@@ -135,7 +141,10 @@ class Connections:
         if connection.sock is None:
             return
         with self._lock:
-            self._idle.append(_Kept(connection, time.monotonic()))
+            if not self._closed:
+                self._idle.append(_Kept(connection, time.monotonic()))
+                return
+        connection.close()
 
 
 def _read(said: http.client.HTTPResponse, connection: http.client.HTTPConnection, deadline: float) -> bytes:
@@ -170,6 +179,8 @@ def _seconds(written: str | None) -> float:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it took too long"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or 'failed'}".lower().replace("_", " ")
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno).lower() if error.errno > 0 else "no such host"
     return type(error).__name__

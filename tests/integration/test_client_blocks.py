@@ -7,10 +7,11 @@ from decimal import Decimal
 import pytest
 from integration.rig import CENT, DOLLAR, audited, serving, used
 
+from engine.client import Purse
 from engine.core.messages import Exhausted as ExhaustedOutcome
 from engine.core.messages import Option
 from engine.embedded import EmbeddedServer
-from engine.errors import Exhausted
+from engine.errors import Exhausted, Misconfigured
 
 
 async def test_a_block_takes_the_first_option_that_fits_and_says_which(
@@ -58,3 +59,9 @@ async def test_an_error_that_means_no_call_is_released(nats_server: EmbeddedServ
             async with purse.holding({"usd": "0.5"}, on_error="release", wait_s=20):
                 raise ConnectionRefusedError
         assert used(await audited(journal)) == (0, 0)
+
+
+async def test_the_address_of_a_web_process_is_not_the_brokers() -> None:
+    with pytest.raises(Misconfigured, match="over HTTP"):
+        async with Purse.connect("http://127.0.0.1:8080"):
+            pytest.fail("it must not connect")

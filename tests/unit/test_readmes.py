@@ -25,7 +25,7 @@ TABLED = {
     "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
-    "commonpurse": ("",),
+    "commonpurse": ("", "client/", "integrations/"),
     "examples": ("",),
 }
 """Folders whose README names all that is in them, and the subfolders it names file by file."""

@@ -283,7 +283,7 @@ def test_over_tls_the_wallet_must_prove_who_it_is(tmp_path: Path) -> None:
         address = api.url.replace("http://127.0.0.1", "https://localhost")
         with Purse(address, KEY, tls=ssl.create_default_context(cafile=str(certificate))) as purse:
             assert isinstance(purse.hold({"usd": "0.1"}, id="a"), Held)
-        with Purse(address, KEY) as doubting, pytest.raises(NoAnswer):
+        with Purse(address, KEY) as doubting, pytest.raises(NoAnswer, match="certificate verify failed"):
             doubting.hold({"usd": "0.1"}, id="b", wait_s=0.2)
         assert set(api.calls) == {"a"}
 
