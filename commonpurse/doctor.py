@@ -184,8 +184,8 @@ def _explain(found: Survey, report: Report) -> None:
         report.add("stream", f"Whole from its beginning to sequence {found.last:,}, as everybody has seen it.")
     if found.foreign:
         says = (
-            f"{found.foreign:,} answers of the NATS server lie among what engines tell: somebody who may ask named that "
-            "place. They count for nothing; look at who has the user `client`."
+            f"{found.foreign:,} answers of the NATS server lie among what engines tell: somebody who may ask said "
+            "where. They count for nothing; look at who has the user `client`."
         )
         report.add("foreign", says, state="warning")
 
