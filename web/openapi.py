@@ -23,6 +23,7 @@ _DESCRIPTION = (
     "Hold the most a call could cost before it is made, settle what it really cost. Amounts are decimal strings, "
     "times are RFC 3339 UTC, errors are problem+json. Every answer carries `x-request-id`."
 )
+_OF_ANY = {401: "The key that was brought is none of this wallet's, or no longer."}
 _OF_ANY_BODY = {
     408: "The body came too slowly.",
     413: "The body is larger than 1 MiB.",
@@ -86,7 +87,7 @@ def document(routes: Iterable[Route]) -> Body:
 
 
 def _operation(route: Route) -> Body:
-    answers = {**(_OF_ANY_BODY if route.takes is not None else {}), **route.answers}
+    answers = {**_OF_ANY, **(_OF_ANY_BODY if route.takes is not None else {}), **route.answers}
     body: Body = {
         "operationId": _name(route),
         "tags": [route.tag],
