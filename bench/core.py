@@ -101,7 +101,7 @@ class Pairs:
         self.messages: list[list[AnyAsk]] = []
         for _ in range(count // ASKS):
             holds = teller.holds(users=1_000)
-            self.messages += (holds, _read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
+            self.messages += (holds, read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
         self.raw = [_encoder.encode(AskMessage(asks=asks)) for asks in self.messages]
 
     def decide(self, teller: Teller) -> list[Entry]:
@@ -138,7 +138,7 @@ def _steps(count: int) -> Iterator[Figure]:
     took: dict[str, list[float]] = {}
     for _ in range(ROUNDS_OF_STEPS):
         for name, work in _each_step(pairs):
-            took.setdefault(name, []).append(_cpu_s(work))
+            took.setdefault(name, []).append(cpu_s(work))
     for name, times in took.items():
         yield Figure(f"core, {name}", min(times) * 1e9 / pairs.asks, "ns")
 
@@ -176,7 +176,7 @@ def _alone(count: int) -> Figure:
         asks += (hold, Settle(hold.id, {"usd": COST}))
     for ask in asks[: 2 * half]:
         teller.entry([ask], step_ns=ALONE_STEP_NS // 2)
-    took_s = _cpu_s(lambda: [teller.entry([ask], step_ns=ALONE_STEP_NS // 2) for ask in asks[2 * half :]])
+    took_s = cpu_s(lambda: [teller.entry([ask], step_ns=ALONE_STEP_NS // 2) for ask in asks[2 * half :]])
     return Figure("core, an ask in a message of its own", took_s * 1e9 / (2 * half), "ns")
 
 
