@@ -6,6 +6,7 @@ Everything it needs stands in the ask, the outcome and the state; it does not ma
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 
 import msgspec
 
@@ -101,11 +102,20 @@ def settle_in(wallet: Wallet) -> None:
             del wallet.cooling[label, value]
     for watch in wallet.watches.values():
         watch.let_go(wallet.at)
-    while wallet.ends and wallet.ends[0] <= wallet.horizon:
-        wallet.overdue.update(wallet.drops.pop(heapq.heappop(wallet.ends)))
     for key in [key for key in wallet.overdue if not wallet.metering[key].holders]:
         wallet.overdue.discard(key)
         del wallet.metering[key]
+    while wallet.ends and wallet.ends[0] <= wallet.horizon:
+        _drop(wallet, wallet.drops.pop(heapq.heappop(wallet.ends)))
+
+
+def _drop(wallet: Wallet, keys: Iterable[MeterKey]) -> None:
+    """Their period is past the memory. What holds are still bound to stays as long as they."""
+    for key in keys:
+        if wallet.metering[key].holders:
+            wallet.overdue.add(key)
+        else:
+            del wallet.metering[key]
 
 
 def _begin_day(wallet: Wallet) -> None:

@@ -14,8 +14,7 @@ from recorded_stories import projected, story, write_raw
 from records import recorded
 from wallets import Books, budget
 
-from bench.audit import Day as Generated
-from bench.audit import messages as generated
+from bench.day import Day as Generated
 from engine.core.amounts import format_amount
 from engine.journal import Stored
 from projector.audit.report import Report
@@ -110,7 +109,7 @@ def decimals(spent: dict[str, Any], label: str, unit: str = "usd") -> dict[str, 
 
 
 async def test_every_recipe_says_of_a_day_with_every_flag_what_its_audit_says() -> None:
-    report = await audited(list(generated(Generated(), asks=24_000)))
+    report = await audited(list(Generated(24_000)))
     assert (report.right, report.asks > 24_000) == (True, True)
     assert {"overrun", "unheld", "estimated", "corrected", "conflict", "stray", "lapsed"} <= report.flags.keys()
     totals = run("totals.sql")
