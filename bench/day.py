@@ -112,11 +112,11 @@ class Record:
 
 
 class Day:
-    """The callers, operators and troubles of one day."""
+    """The callers, operators and troubles of one day. `evening`: a call of the evening before ends in it."""
 
-    def __init__(self, asks: int, *, seed: int = 1, loss: bool = False) -> None:
+    def __init__(self, asks: int, *, seed: int = 1, loss: bool = False, evening: bool = True) -> None:
         self.record = Record()
-        self._wanted, self._loss = asks, loss
+        self._wanted, self._loss, self._evening = asks, loss, evening
         self._random = random.Random(seed)
         self._number = 0
         self._open: list[tuple[int, list[int]]] = []  # when these calls end, the soonest first
@@ -127,8 +127,9 @@ class Day:
         record = self.record
         yield from record.message([Hold("h-early", [Option({"usd": 1})], MIDNIGHT)], MIDNIGHT - 600 * NS)
         yield from record.message([ApplyPlan("plan", PLAN, "")], MIDNIGHT - 500 * NS, kind="admin")
-        yield from record.message([_hold("h-yesterday", MIDNIGHT - 300 * NS)], MIDNIGHT - 300 * NS)
-        yield from record.message([Settle("h-yesterday", {"usd": 7})], MIDNIGHT + NS)
+        if self._evening:
+            yield from record.message([_hold("h-yesterday", MIDNIGHT - 300 * NS)], MIDNIGHT - 300 * NS)
+            yield from record.message([Settle("h-yesterday", {"usd": 7})], MIDNIGHT + NS)
         yield from self._troubles(MIDNIGHT + 2 * NS)
         turn = 0
         while record.asks < self._wanted:
