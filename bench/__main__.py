@@ -118,11 +118,15 @@ def _contenders(console: Console) -> list[Contender]:
 
 
 async def _core(plan: Plan) -> list[Figure]:
-    """In a process of its own: what it fills would weigh on the others."""
-    _say("the core")
+    """Each in a process of its own: what it fills would weigh on the others."""
+    return [figure for module in ("bench.core", "bench.users") for figure in await _figures(module, plan)]
+
+
+async def _figures(module: str, plan: Plan) -> list[Figure]:
+    _say(module)
     quick = ["--quick"] if plan.quick else []
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.core", *quick, cwd=RESULTS.parents[1], stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", module, *quick, cwd=RESULTS.parents[1], stdout=asyncio.subprocess.PIPE
     )
     try:
         said, _ = await process.communicate()
@@ -131,7 +135,7 @@ async def _core(plan: Plan) -> list[Figure]:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise CoreFailedError(f"bench.core ended with status {process.returncode}")
+        raise CoreFailedError(f"{module} ended with status {process.returncode}")
     return [msgspec.json.decode(line, type=Figure) for line in said.splitlines()]
 
 

@@ -89,7 +89,7 @@ class Teller:
     def holds(self, *, users: int) -> list[AnyAsk]:
         """A message of new holds, users in turn, read from bytes as an engine gets it."""
         numbers = itertools.islice(self._number, ASKS)
-        return _read_back([hold_of(Call(f"h-{n:024d}", f"u{n % users:06d}"), self.ts + BY_NS) for n in numbers])
+        return read_back([hold_of(Call(f"h-{n:024d}", f"u{n % users:06d}"), self.ts + BY_NS) for n in numbers])
 
 
 class Pairs:
@@ -101,7 +101,7 @@ class Pairs:
         self.messages: list[list[AnyAsk]] = []
         for _ in range(count // ASKS):
             holds = teller.holds(users=1_000)
-            self.messages += (holds, _read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
+            self.messages += (holds, read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
         self.raw = [_encoder.encode(AskMessage(asks=asks)) for asks in self.messages]
 
     def decide(self, teller: Teller) -> list[Entry]:
@@ -123,12 +123,12 @@ def figures(*, quick: bool) -> Iterator[Figure]:
 def _speeds(count: int) -> Iterator[Figure]:
     teller = Teller()
     holds = [teller.holds(users=1_000) for _ in range(count // ASKS)]
-    settles = [_read_back([Settle(ask.id, {"usd": COST}) for ask in message]) for message in holds]
-    yield Figure("core, holds", count / _cpu_s(lambda: _tell_all(teller, holds, Held)), "1/s")
-    yield Figure("core, settles", count / _cpu_s(lambda: _tell_all(teller, settles, Settled)), "1/s")
+    settles = [read_back([Settle(ask.id, {"usd": COST}) for ask in message]) for message in holds]
+    yield Figure("core, holds", count / cpu_s(lambda: _tell_all(teller, holds, Held)), "1/s")
+    yield Figure("core, settles", count / cpu_s(lambda: _tell_all(teller, settles, Settled)), "1/s")
     teller = Teller()
     raw = [_encoder.encode(AskMessage(asks=asks)) for message in zip(holds, settles, strict=True) for asks in message]
-    took_s = _cpu_s(lambda: [teller.tell_raw(one) for one in raw])
+    took_s = cpu_s(lambda: [teller.tell_raw(one) for one in raw])
     yield Figure("core, holds and settles, JSON in and out", 2 * count / took_s, "1/s")
 
 
@@ -138,7 +138,7 @@ def _steps(count: int) -> Iterator[Figure]:
     took: dict[str, list[float]] = {}
     for _ in range(ROUNDS_OF_STEPS):
         for name, work in _each_step(pairs):
-            took.setdefault(name, []).append(_cpu_s(work))
+            took.setdefault(name, []).append(cpu_s(work))
     for name, times in took.items():
         yield Figure(f"core, {name}", min(times) * 1e9 / pairs.asks, "ns")
 
@@ -176,7 +176,7 @@ def _alone(count: int) -> Figure:
         asks += (hold, Settle(hold.id, {"usd": COST}))
     for ask in asks[: 2 * half]:
         teller.entry([ask], step_ns=ALONE_STEP_NS // 2)
-    took_s = _cpu_s(lambda: [teller.entry([ask], step_ns=ALONE_STEP_NS // 2) for ask in asks[2 * half :]])
+    took_s = cpu_s(lambda: [teller.entry([ask], step_ns=ALONE_STEP_NS // 2) for ask in asks[2 * half :]])
     return Figure("core, an ask in a message of its own", took_s * 1e9 / (2 * half), "ns")
 
 
@@ -228,14 +228,14 @@ def _compared(few: Teller, full: Teller, few_users: int, full_users: int) -> flo
     for _ in range(ROUNDS):
         for teller, users, took in ((few, few_users, times[0]), (full, full_users, times[1])):
             asks = teller.holds(users=users)
-            took.append(_cpu_s(lambda teller=teller, asks=asks: teller.tell(asks)))  # type: ignore[misc]  # defaults bind the loop
+            took.append(cpu_s(lambda teller=teller, asks=asks: teller.tell(asks)))  # type: ignore[misc]  # defaults bind the loop
     return statistics.median(times[1]) / statistics.median(times[0])
 
 
 def _hold_and_settle(teller: Teller) -> None:
     holds = teller.holds(users=1_000)
     teller.tell(holds)
-    teller.tell(_read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
+    teller.tell(read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
 
 
 def _tell_all(teller: Teller, messages: list[list[AnyAsk]], wanted: type) -> None:
@@ -244,13 +244,13 @@ def _tell_all(teller: Teller, messages: list[list[AnyAsk]], wanted: type) -> Non
         assert type(out[-1]) is wanted, out[-1]
 
 
-def _read_back(asks: list[AnyAsk]) -> list[AnyAsk]:
+def read_back(asks: list[AnyAsk]) -> list[AnyAsk]:
     message = read(_encoder.encode(AskMessage(asks=asks)))
     assert message is not None
     return message.asks
 
 
-def _cpu_s(work: Callable[[], object]) -> float:
+def cpu_s(work: Callable[[], object]) -> float:
     began = time.process_time()
     work()
     return time.process_time() - began

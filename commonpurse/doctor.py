@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from commonpurse.aside import store_of
+from commonpurse.broker import look_at_broker
 from commonpurse.findings import Patient, Report, State
 from commonpurse.record_server import server_of
 from commonpurse.sealed_days import differing, in_words, wrong_in_words
@@ -56,6 +57,7 @@ async def examine(
             witnessed = known(path_of(patient.data, patient.wallet))  # first: it may grow while the stream is read
             await journal.check_stream()
             report.add("settings", "The stream is set as this release relies on.")
+            await look_at_broker(journal, report)
             found = await survey(journal, patient.data)
             _explain(found, report)
             _look_at_clock(found, patient.now(), report)
@@ -182,6 +184,12 @@ def _explain(found: Survey, report: Report) -> None:
         report.add("stream", _WAYS_OUT, state="untrusted")
     elif not found.broken:
         report.add("stream", f"Whole from its beginning to sequence {found.last:,}, as everybody has seen it.")
+    if found.foreign:
+        says = (
+            f"{found.foreign:,} answers of the NATS server lie among what engines tell: somebody who may ask said "
+            "where. They count for nothing; look at who has the user `client`."
+        )
+        report.add("foreign", says, state="warning")
 
 
 _WAYS_OUT = (

@@ -25,6 +25,7 @@ from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, Untrusted
 from engine.follower import Follower
+from engine.foreign import is_foreign
 from engine.journal import Journal, Stored
 from engine.losses import Accepted, Contradiction, Losses
 from engine.receipts import Receipt
@@ -49,7 +50,7 @@ class Survey(msgspec.Struct):
     """What was found. `wallet` is what an engine would make of what is left; `broken`: why no loss can help.
 
     `told_at` is the moment of the newest entry that was told; `now` the server's own clock; `accepted`: there is a loss
-    on the stream that an operator accepted.
+    on the stream that an operator accepted; `foreign`: how many of the server's own answers lie among the tolds.
     """
 
     wallet: Wallet
@@ -66,6 +67,7 @@ class Survey(msgspec.Struct):
     sources: list[Source] = []
     seals: list[Line] = []
     accepted: bool = False
+    foreign: int = 0
 
     @property
     def contradictions(self) -> list[Contradiction]:
@@ -92,6 +94,8 @@ async def survey(journal: Journal, data: Path | None) -> Survey:
     await clocks.look(journal, after=0)
     reading = _Reading(found, losses, clocks)
     await reading.read(journal)
+    if newest_told is not None and newest_told.kind == "void":  # not a told: what was told last lies before it
+        found.last_told = reading.last_told
     found.untold = [Untold(one.stored.seq, one.stored.ts, one.entry.at) for one in reading.untold]
     found.accepted = await losses.any()
     await _hear_witnesses(journal, data, losses, found)
@@ -142,6 +146,7 @@ class _Reading:
         self._losses = losses
         self._clocks = clocks
         self._chain = chain.GENESIS
+        self.last_told = 0
 
     async def read(self, journal: Journal) -> None:
         last = self._found.last
@@ -175,7 +180,10 @@ class _Reading:
     def _take(self, stored: Stored) -> None:
         if stored.kind == "told":
             self._told(Recorded.read(stored))
-        elif stored.kind != "void":
+            self.last_told = stored.seq
+        elif stored.kind == "void":
+            self._found.foreign += is_foreign(stored.data)
+        else:
             message = read(stored.data)
             asks = message.asks if message is not None else None
             if stored.kind == "admin":

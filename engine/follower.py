@@ -223,7 +223,7 @@ class Follower:
         seq, timestamp = place_of(message.reply)
         if seq != self.last + 1 and not await self._passed_over(seq):
             return
-        headers, kind = message.headers, self._journal.kind(message.subject)
+        headers, kind = message.headers, self._journal.kind(message.subject, message.data)
         if seq <= self._void_to and kind == "told":
             kind = "void"
         seen = headers.get(SEEN, "") if headers is not None else ""

@@ -24,6 +24,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from engine.errors import Misconfigured, NoAnswer, StreamRefused
+from engine.foreign import is_foreign
 from engine.stream_settings import Names, drift, settings
 
 WALLET = re.compile(r"[A-Za-z0-9_-]{1,32}")  # one token of a subject, and part of a stream's name
@@ -54,7 +55,8 @@ log = structlog.get_logger()
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """A message as it lies on the stream. `ts` is the stream's own timestamp, ns; `seen` the sender's newest receipt.
 
-    `kind` is that of its subject, or "void": a told in the range of a loss, which counts no more.
+    `kind` is that of its subject, or "void" for what lies among the tolds and does not count: a told in the range of a
+    loss, or what no engine wrote (`foreign`).
     """
 
     seq: int
@@ -368,10 +370,13 @@ class Journal:
 
     async def next_of(self, kind: Kind, after: int) -> Stored | None:
         """The first message of this kind after sequence `after`; None if there is none."""
-        return await self._get({"seq": after + 1, "next_by_subj": self.names.subject(kind)})
+        wanted = {"next_by_subj": self.names.subject(kind)}
+        while (found := await self._get({"seq": after + 1, **wanted})) is not None and found.kind == "void":
+            after = found.seq
+        return found
 
     async def last_of(self, kind: Kind) -> Stored | None:
-        """The newest message of this kind; None if there is none."""
+        """The newest message of this kind, be it one that does not count; None if there is none."""
         return await self._get({"last_by_subj": self.names.subject(kind)})
 
     async def last_kept(self, bucket: str, key: str) -> Stored | None:
@@ -389,10 +394,13 @@ class Journal:
                 raise StreamRefused(got.error.description, code=got.error.err_code)
             return None
         found = got.message
-        return Stored(found.seq, _ns(found.time), self.kind(found.subject), base64.b64decode(found.data))
+        data = base64.b64decode(found.data)
+        return Stored(found.seq, _ns(found.time), self.kind(found.subject, data), data)
 
-    def kind(self, subject: str) -> str:
-        return subject.rsplit(".", 1)[-1]
+    def kind(self, subject: str, data: bytes) -> str:
+        """What a message on this subject is: see `Stored`."""
+        kind = subject.rsplit(".", 1)[-1]
+        return "void" if kind == "told" and is_foreign(data) else kind
 
     async def _on_answer(self, message: Msg) -> None:
         answer = self._answers.get(message.subject.rsplit(".", 1)[-1])

@@ -37,6 +37,7 @@ from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
+from engine.foreign import is_foreign
 from engine.journal import INBOX, WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.keeper import Keeper
 from engine.losses import Contradiction, Losses
@@ -119,7 +120,7 @@ class Engine:
         self._keeper = Keeper(snapshots) if snapshots is not None else None
         self._others: list[Decided] = []  # what another's newest told covers: maybe its engine died before saying it
         self._work = asyncio.Event()
-        self._moved = asyncio.Event()  # a told was seen
+        self._moved = asyncio.Event()  # a told was seen, or what took its place
         self._replay_to = 0
         self._quiet_since = time.monotonic()  # a told was seen, or something began to wait for one
         self._clock = StreamClock()
@@ -133,7 +134,8 @@ class Engine:
         self._follower = Follower(
             journal, after=0, on_message=self._on_message, losses=self._losses, check=self._check_past
         )
-        self._voided = 0  # the newest told that a loss made void: the fence still stands there
+        self._voided = 0  # the newest among the tolds that does not count: the fence stands behind it all the same
+        self._met_foreign = False
         self._recent: dict[int, str] = {}
         self._agreed = ""  # the receipt that was compared last
         self._compared_to = 0  # the message that brought it
@@ -197,7 +199,7 @@ class Engine:
             if stored.seq > self.told_seq:  # a snapshot knows the others
                 await self._on_told(stored)
         elif stored.kind == "void":
-            self._voided = stored.seq
+            self._on_void(stored)
         elif stored.kind == "admin" and self._hears_clock(stored):
             raise Untrusted(
                 f"at sequence {stored.seq:,} an operator skips time for messages that were decided here by their own "
@@ -209,6 +211,14 @@ class Engine:
             self._on_asks(stored)
         if not self.ready.is_set() and stored.seq >= self._replay_to:
             self._replayed()
+
+    def _on_void(self, stored: Stored) -> None:
+        """The place at which the next told was to stand is taken, by what is none: it stands behind it."""
+        self._voided = stored.seq
+        self._moved.set()
+        if not self._met_foreign and is_foreign(stored.data):
+            self._met_foreign = True  # one line for all of them: whoever sends them decides how many there are
+            log.warning("foreign_message", seq=stored.seq, why="the server wrote an answer among what engines tell")
 
     def _on_asks(self, stored: Stored) -> None:
         message = read(stored.data)
@@ -420,7 +430,7 @@ class Engine:
                 self._tallies.took(now - decided.read_at)
 
     async def _on_figures_asked(self, message: Msg) -> None:
-        if self._mine and self.ready.is_set() and message.reply:
+        if self._mine and self.ready.is_set() and INBOX.fullmatch(message.reply):
             figures = self._tallies.figures(
                 told_upto=self._told_upto, waiting=len(self._decided), visits_slowed=self.visits.slowed
             )

@@ -8,6 +8,7 @@ need not trust the software that keeps them. It checks, from the first message o
 - that no sequence is missing, standing twice or out of order;
 - the chain: BLAKE2b-256 over the previous chain, each ask message covered (sequence and timestamp in 8 bytes each,
   big-endian, then its raw bytes), and the told's own bytes before the chain;
+- that what lies among the tolds and is none is an answer of the broker's own, whole and with no field of a told;
 - that each told covers exactly the ask messages before it, each at its own moment, with one outcome an ask;
 - the arithmetic: what was asked is what was charged, every hold ends once, every figure told of a budget is what the
   outcomes before it add up to, and no `held` makes more used than the limit written in it, which is the plan's;
@@ -50,6 +51,8 @@ CHAINS_KEPT = 65_536  # tolds whose chains are remembered for receipts inside th
 PRUNE_EVERY = 4_096  # entries between two looks for meters that are over
 LINE_CHARS_MAX = 32 * 2**20
 SCALES = {"usd": 9, "neurons": 6, "tokens": 0, "jpy": 6, "requests": 0}
+OF_A_TOLD = frozenset({"v", "engine", "upto", "n", "told", "chain"})
+OF_THE_BROKER = frozenset({"stream", "error", "type"})
 RECEIPT = re.compile(r"([1-9][0-9]{0,18})[: ]([0-9a-f]{64})", re.ASCII)
 ANSWERS = {
     "hold": "held exhausted frozen cooling revoked late closed again conflict invalid",
@@ -152,6 +155,17 @@ def asks_of(raw: bytes) -> list[Document] | None:
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return asks if isinstance(asks, list) and all(isinstance(ask, dict) for ask in asks) else None
+
+
+def is_foreign(raw: bytes) -> bool:
+    """Whether what lies among the tolds is an answer of the broker: nothing that ever was a told, damaged or not."""
+    if raw[-TAIL_BYTES:].startswith(CHAIN_FIELD):
+        return False
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and bool(fields.keys() & OF_THE_BROKER) and not fields.keys() & OF_A_TOLD
 
 
 def losses_of(path: Path) -> list[Loss]:
@@ -766,6 +780,7 @@ class Record:
         self.books = Books(price_books)
         self.chain, self.told_seq, self.upto, self.last = GENESIS, 0, 0, 0
         self.messages = self.tolds = self.entries = self.asks = self.void = self.excused = self.proven = 0
+        self.foreign = 0
         self.first_ts = self.last_ts = 0
         self.header: Document = {}
         self._untold: deque[Message] = deque()
@@ -786,6 +801,8 @@ class Record:
             self._hear_clock(message)
             self._compare(message)
             self._untold.append(message)
+        elif is_foreign(message.raw):
+            self.foreign += 1
         elif message.seq <= self._void_to:
             self.void += 1
         else:
@@ -935,6 +952,7 @@ class Record:
             "receipts_in_a_loss": self.excused,
             "losses": [[loss.first, loss.last] for loss in self._losses],
             "void_tolds": self.void,
+            "foreign": self.foreign,
             "outcomes": dict(sorted(books.outcomes.items())),
             "price_books": dict(books.price_books),
             "seals": len(books.seals),
@@ -1002,6 +1020,8 @@ def _say(found: Document) -> None:
         print(f"{found['receipts']:,} receipts stand on it.")
     for first, last in found["losses"]:
         print(f"An operator went on without sequences {first:,} to {last:,}: what was lost cannot be proved.")
+    if found["foreign"]:
+        print(f"{found['foreign']:,} answers of the broker lie among the tolds: they count for nothing.")
     if found["untold"]:
         print(f"{found['untold']:,} ask messages at the end have no told yet: nothing covers them.")
 

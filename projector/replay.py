@@ -5,6 +5,7 @@
 `Replay` holds to be true, of every message it has taken, that
 
 - no sequence is missing unless a `loss` on the stream covers it, and the tolds of such a range count no more;
+- what lies among the tolds and is none is the server's own (`engine.foreign`): counted, and passed over;
 - the tolds cover the ask messages in order, each exactly once, and bear the chain that follows from all before them;
 - every entry belongs to its message: its sequence, its moment (or, by a `clock`, the one before), one outcome an ask.
 
@@ -24,6 +25,7 @@ from engine.core import chain
 from engine.core.messages import AnyAsk, Entry
 from engine.core.tell import read
 from engine.errors import Untrusted
+from engine.foreign import is_foreign
 from engine.journal import Stored
 from engine.losses import Contradiction, KnownLosses
 from engine.recorded import Recorded
@@ -79,7 +81,7 @@ class Replay:
         self.at = start.wallet.at if start is not None else 0
         self.told = start.told if start is not None else 0
         self.chain = start.chain if start is not None else chain.GENESIS
-        self.messages = self.entries = self.asks = 0
+        self.messages = self.entries = self.asks = self.foreign = 0
         self.gaps: list[tuple[int, int]] = []  # sequences that are lost, each range by an accepted loss
         self._clocks = Clocks()
         self._waiting: deque[_Waiting] = deque()
@@ -96,6 +98,9 @@ class Replay:
             self._pass_over(stored.seq)
         self.last = stored.seq
         self.messages += 1
+        if stored.kind in ("told", "void") and is_foreign(stored.data):
+            self.foreign += 1
+            return ()
         if stored.kind == "told":
             if stored.seq <= max(self.told, self._void_to):  # a snapshot knows it, or a loss made it void
                 return ()

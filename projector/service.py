@@ -295,7 +295,7 @@ class Projector:
         """Of a day: totals, what was decided on it, details of the periods that are so named; all of one moment."""
 
         async def on_asked(message: Msg) -> None:
-            if not message.reply or not self.caught_up.is_set():
+            if not INBOX.fullmatch(message.reply) or not self.caught_up.is_set():
                 return
             day = message.data.decode(errors="replace")
             totals = msgspec.Raw(_encoder.encode(self._days(day)))

@@ -238,7 +238,11 @@ ROUTES = (
     Route(
         method="GET", path="/v1/days/{day}", access="audit", handler=_one_day, tag="watching",
         summary="What was spent on one day: totals, refusals, flags, who spent it (`by`), and its course (`series`).",
-        answers={200: "Its budgets.", **_CLOSED, 404: "Nothing is recorded for it."},
+        answers={
+            200: "Its budgets.",
+            400: "That is no name of a period.",
+            **_CLOSED, 404: "Nothing is recorded for it.",
+        },
     ),
     Route(
         method="GET", path="/v1/days/{day}/events", access="audit", handler=_events, tag="watching",

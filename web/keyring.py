@@ -21,7 +21,7 @@ from web.purse import Bucket, Kept
 WORD: Final = "keys"
 READ_EVERY_S = 0.5
 CHANGES_MAX = 8  # others who change the same key at the same moment
-_ORIGIN_SECRET = "origin-secret"  # noqa: S105  a name; no short id has a "-"
+ORIGIN_SECRET = "origin-secret"  # noqa: S105  a name; no short id has a "-"
 
 log = structlog.get_logger()
 
@@ -99,7 +99,7 @@ class Keyring:
         self._read_began = began
 
     def _take(self, kept: Kept) -> None:
-        if kept.name == _ORIGIN_SECRET:
+        if kept.name == ORIGIN_SECRET:
             self.origin_secret = kept.document
         else:
             self._take_key(kept)
@@ -140,5 +140,5 @@ class Keyring:
         await self.catch_up()
         if not self.origin_secret:
             await self._bucket.make()
-            await self._bucket.put(_ORIGIN_SECRET, secrets.token_hex(32).encode(), after=0)
+            await self._bucket.put(ORIGIN_SECRET, secrets.token_hex(32).encode(), after=0)
             await self.catch_up()

@@ -115,6 +115,10 @@ ROUTES = (
     Route(
         method="GET", path="/metrics", access="observe", handler=_metrics, tag="health", media_type=MEDIA_TYPE,
         summary="Metrics of the whole wallet and of this web process, as OpenMetrics text.",
-        answers={200: "The metrics; a part that is silent has none.", 401: "The admin key is needed."},
+        answers={
+            200: "The metrics; a part that is silent has none.",
+            401: "A key is needed.",
+            403: "The key's role may not look at this.",
+        },
     ),
 )  # fmt: skip

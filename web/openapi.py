@@ -23,6 +23,11 @@ _DESCRIPTION = (
     "Hold the most a call could cost before it is made, settle what it really cost. Amounts are decimal strings, "
     "times are RFC 3339 UTC, errors are problem+json. Every answer carries `x-request-id`."
 )
+_OF_ANY = {
+    401: "The key that was brought is none of this wallet's, or no longer.",
+    503: "Whether the key that was brought is one of this wallet's cannot be said now.",
+}
+_OF_A_ROLE = {403: "The key's role may not do this."}
 _OF_ANY_BODY = {
     408: "The body came too slowly.",
     413: "The body is larger than 1 MiB.",
@@ -86,7 +91,8 @@ def document(routes: Iterable[Route]) -> Body:
 
 
 def _operation(route: Route) -> Body:
-    answers = {**(_OF_ANY_BODY if route.takes is not None else {}), **route.answers}
+    closed = _OF_A_ROLE if route.access != "public" else {}
+    answers = {**_OF_ANY, **closed, **(_OF_ANY_BODY if route.takes is not None else {}), **route.answers}
     body: Body = {
         "operationId": _name(route),
         "tags": [route.tag],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from web.desk import DESK, Desk
 from web.request_ids import request_id_of
 
 LOOK_CHARS_MAX = 256  # of an address that goes on record
+
+_IN_PATH = re.compile(r"{(\w+)}")
 
 Handler: TypeAlias = Callable[[web.Request, Desk, Caller], Awaitable[web.StreamResponse]]
 
@@ -45,10 +48,11 @@ class Route:
 
 def register(app: web.Application, route: Route) -> None:
     """HEAD is answered wherever GET is, but for streams, which never end."""
+    path = _IN_PATH.sub(r"{\1:[^/]+}", route.path)  # aiohttp's own would answer 404 to braces in an id, and not 400
     if route.method == "GET":
-        app.router.add_get(route.path, _serve(route), allow_head=route.media_type != "text/event-stream")
+        app.router.add_get(path, _serve(route), allow_head=route.media_type != "text/event-stream")
     else:
-        app.router.add_post(route.path, _serve(route))
+        app.router.add_post(path, _serve(route))
 
 
 def _serve(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

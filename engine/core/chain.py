@@ -42,6 +42,11 @@ def seal(body: bytes, chain: bytes) -> bytes:
     return body + _FIELD + chain.hex().encode() + b'"}'
 
 
+def is_sealed(message: bytes) -> bool:
+    """Whether the bytes end as a told does. Whether there is a chain, and the right one, is for others to say."""
+    return message[-_TAIL_BYTES:].startswith(_FIELD)
+
+
 def open_sealed(message: bytes) -> tuple[bytes, bytes]:
     """Split a stored told into its body and its chain. Raises `NotChainedError`."""
     body, tail = message[:-_TAIL_BYTES], message[-_TAIL_BYTES:]

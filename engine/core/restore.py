@@ -10,7 +10,7 @@ import heapq
 import msgspec
 
 from engine.core.closed import Columns
-from engine.core.evolve import put_in_force
+from engine.core.evolve import add_meter, put_in_force
 from engine.core.guards import Cooled, Window
 from engine.core.messages import Amounts, Frost, Held, Hold, HoldState, Renew
 from engine.core.meter import Meter
@@ -147,7 +147,8 @@ def _restored(state: _State) -> Wallet:
     wallet.day, wallet.day_ends = state.day, state.day_ends
     wallet.plan, wallet.plan_digest, wallet.plan_first = state.plan, state.plan_digest, state.plan_first
     wallet.scales, wallet.budget_units, wallet.generations = state.scales, state.budget_units, state.generations
-    wallet.metering = {meter.key: meter for meter in state.meters}
+    for meter in state.meters:
+        add_meter(wallet, meter.key, meter)
     wallet.open = {record.id: record.restored(state.meters) for record in state.open}
     wallet.provisional = {record.id: record.restored(state.meters) for record in state.provisional}
     wallet.closed.load(state.closed)
@@ -167,11 +168,9 @@ def _derive(wallet: Wallet) -> None:
     """The heaps without their stale entries, and the rules of the plan in force."""
     wallet.expiries = [(record.expires_at, record.id) for record in wallet.open.values()]
     wallet.forgets = [(record.forget_at, record.id) for record in wallet.provisional.values()]
-    wallet.drops = [(meter.end, key) for key, meter in wallet.metering.items()]  # the overdue come first and go first
     wallet.warmings = [(cooled.until, *key) for key, cooled in wallet.cooling.items()]
     heapq.heapify(wallet.warmings)
     heapq.heapify(wallet.expiries)
     heapq.heapify(wallet.forgets)
-    heapq.heapify(wallet.drops)
     if wallet.plan is not None:
         put_in_force(wallet)

@@ -229,7 +229,8 @@ class Wallet:
         self.warmings: list[tuple[int, str, str]] = []  # heap of the ends of coolings; of one that was restored: stale
         self.expiries: list[tuple[int, str]] = []  # heap; entries of holds that ended or were renewed are stale
         self.forgets: list[tuple[int, str]] = []  # heap of provisional holds, stale in the same way
-        self.drops: list[tuple[int, MeterKey]] = []  # heap of period ends
+        self.drops: dict[int, list[MeterKey]] = {}  # meters by the end of their period: a day's all go at once
+        self.ends: list[int] = []  # heap of those ends
         self.overdue: set[MeterKey] = set()  # past their time, kept by their holders
 
     # --- looking ------------------------------------------------------------------------------------------------------

@@ -133,6 +133,7 @@ def report_of(
             "chain": reading.chain.hex(),
             "as_of": written(reading.at),
             "untold": reading.untold,
+            "foreign": reading.foreign,
             "lost": [list(gap) for gap in reading.gaps],
             "receipts": compared.receipts,
             "seals": compared.seals,
@@ -189,6 +190,11 @@ def _unchecked(facts: Facts, verdict: Verdict, reading: Replay) -> list[str]:
         said.append("The totals were added up once, and not compared with a wallet's.")
     if reading.untold:
         said.append(f"{reading.untold:,} ask messages at the end have no told yet; nothing of them is counted.")
+    if reading.foreign:
+        said.append(
+            f"{reading.foreign:,} messages among the tolds are answers of the NATS server, put there by somebody who "
+            "may ask: they count for nothing, and the chain does not cover them."
+        )
     if reading.gaps:
         lost = ", ".join(f"{first:,} to {last:,}" for first, last in reading.gaps)
         said.append(f"What was lost with an operator's word: sequences {lost}.")

@@ -259,6 +259,8 @@ def audit(record: Iterable[Stored], wallet: str) -> Audit:
     previous = chain.GENESIS
     for seq, stored in enumerate(record, start=1):
         assert stored.seq == seq, "every sequence, once and in order"
+        if stored.kind == "void":
+            continue
         if stored.kind != "told":
             waiting.append(stored)
             continue

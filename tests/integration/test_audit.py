@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ from projector.day_range import parse
 from projector.reading import StreamSource
 from projector.replay import BrokenRecord
 
-EVER = parse("2026-01-01..2026-12-31", zone="UTC", now=0)
+TODAY = datetime.now(UTC).date()
+EVER = parse(f"{TODAY - timedelta(days=7)}..{TODAY + timedelta(days=7)}", zone="UTC", now=0)
+"""Long enough for whatever a test does, over midnight too."""
 WALLET = "main"
 
 

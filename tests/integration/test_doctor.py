@@ -12,6 +12,7 @@ import pytest
 from integration import rig
 from integration.rig import engine_on, projector_on, wallet_on
 
+from engine.bucket import Bucket
 from engine.client import Purse
 from engine.core.messages import Held
 from engine.embedded import EmbeddedServer, embedded_nats
@@ -191,3 +192,27 @@ async def test_skipping_time_and_another_way_out_at_once_are_a_wrong_usage(tmp_p
 
 async def test_both_ways_out_at_once_are_a_wrong_usage(tmp_path: Path) -> None:
     assert (await doctor(tmp_path, "--restore-aside", "--accept-loss"))[0] == 2
+
+
+async def test_it_says_what_its_user_may_do_and_whether_keys_can_be_read(tmp_path: Path) -> None:
+    async with embedded_nats(tmp_path, wallet=WALLET) as server, wallet_on(server.url, WALLET) as journal:
+        _, said = await doctor(tmp_path)
+        [(state, says)] = findings(said, "permissions")
+        assert (state, "may not change" in says) == ("ok", True)
+        assert findings(said, "keyring") == [("ok", "0 keys are kept beside the stream, 0 of them have ended.")]
+        bucket = Bucket(journal, "keys")
+        await bucket.make()
+        for name, document in (("origin-secret", b"x"), ("aaaaaaaaaa", b"{}"), ("bbbbbbbbbb", b"\xff")):
+            assert await bucket.put(name, document, after=0)
+        code, said = await doctor(tmp_path)
+        [(state, says), _] = findings(said, "keyring")
+        assert (code, state) == (1, "problem")
+        assert "aaaaaaaaaa, bbbbbbbbbb" in says
+
+
+async def test_it_warns_of_a_user_who_may_empty_the_stream(tmp_path: Path) -> None:
+    async with embedded_nats(tmp_path, wallet="another") as server, wallet_on(server.url, WALLET):
+        _, said = await doctor(tmp_path, "--nats", server.url)
+        [(state, says)] = findings(said, "permissions")
+        assert state == "warning"
+        assert "UPDATE, DELETE, PURGE, RESTORE, MSG.DELETE" in says

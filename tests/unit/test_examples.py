@@ -142,7 +142,7 @@ async def test_every_recipe_says_of_a_day_with_every_flag_what_its_audit_says() 
         for one in report.budgets
     }
     settled: dict[str, int] = defaultdict(int)
-    for row in totals:
+    for row in totals:  # of every hour, where a budget is hourly
         settled[row["budget"]] += row["settled"]
     models = [row for row in run("by_model.sql") if row["budget"] == "usd" and row["model"] != "(none)"]
     spent = {row["model"]: Decimal(row["settled"]) / 10**9 for row in models}

@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from desk_client import DOLLAR, KEY, Desk, open_desk
+from desk_client import DOLLAR, KEY, NEURON, Desk, open_desk
 from guarded import ASKED, CHAT, Guarded, over_openai, scripted
+from providers.fake_workers_ai import BGE, LLAMA
 
 from engine.core.messages import Hold, Settle
 from engine.core.plan import Budget, Plan
+from engine.plan_file import DEFAULT_PLAN
+from web import ask_box, builtin
+from web.ask_settings import AskSettings
 from web.keys import make_key
+from web.proxy.routes import GUARDED
 
 HOLD = {"amounts": {"usd": "0.1"}, "labels": {"provider": "jev"}}
 
@@ -138,11 +143,15 @@ async def test_e11_no_role_makes_a_key_exempt(desk: Desk, role: str) -> None:
 EMBEDDING = {"model": "text-embedding-3-small", "input": "hello"}
 RESPONSE = {"model": "gpt-4o-mini", "input": "hello", "max_output_tokens": 100}
 MESSAGE = {"model": "claude-haiku-4-5", "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}
-CALLS: dict[str, tuple[dict[str, Any], str]] = {
-    CHAT: (ASKED, "openai"),
-    "/openai/v1/responses": (RESPONSE, "openai"),
-    "/openai/v1/embeddings": (EMBEDDING, "openai"),
-    "/anthropic/v1/messages": (MESSAGE, "anthropic"),
+CALLS: dict[str, tuple[dict[str, Any], str, str]] = {
+    # body, provider, model
+    CHAT: (ASKED, "openai", "gpt-4o-mini"),
+    "/openai/v1/responses": (RESPONSE, "openai", "gpt-4o-mini"),
+    "/openai/v1/embeddings": (EMBEDDING, "openai", "text-embedding-3-small"),
+    "/anthropic/v1/messages": (MESSAGE, "anthropic", "claude-haiku-4-5"),
+    f"/workers-ai/run/{LLAMA}": ({"prompt": "hello", "max_tokens": 50}, "cloudflare", LLAMA),
+    "/workers-ai/v1/chat/completions": ({**ASKED, "model": LLAMA}, "cloudflare", LLAMA),
+    "/workers-ai/v1/embeddings": ({"model": BGE, "input": "hello"}, "cloudflare", BGE),
 }
 CLAIMED: dict[str, dict[str, Any]] = {
     "user": {"user": "mallory"},
@@ -151,13 +160,18 @@ CLAIMED: dict[str, dict[str, Any]] = {
     "labels": {"labels": {"user": "mallory", "provider": "p"}},
     "provider": {"provider": "p", "cohort": "free", "origin": "o"},
 }
-PRICED_BUDGETS = Plan(budgets={"day": Budget("usd", DOLLAR)})
+PRICED_BUDGETS = Plan(budgets={"day": Budget("usd", DOLLAR), "neurons": Budget("neurons", 10_000 * NEURON)})
+
+
+def test_every_address_that_spends_is_tried() -> None:
+    addresses = {path.replace("{model:.+}", LLAMA) for path, _ in GUARDED}
+    assert addresses == set(CALLS)
 
 
 @pytest.mark.parametrize("claim", CLAIMED)
 @pytest.mark.parametrize("path", CALLS)
 async def test_e9_nothing_in_a_guarded_call_changes_whose_it_is_or_to_whom_it_goes(path: str, claim: str) -> None:
-    body, provider = CALLS[path]
+    body, provider, model = CALLS[path]
     async with scripted(PRICED_BUDGETS) as guard:
         guard.upstream.answers({"error": {"message": "no"}}, status=400)
         key, id = await guard.desk.new_key(user="alice", cohort="premium", labels={"team": "x", "provider": "cheap"})
@@ -169,10 +183,29 @@ async def test_e9_nothing_in_a_guarded_call_changes_whose_it_is_or_to_whom_it_go
             labels = dict(hold.labels)
             assert len(labels.pop("origin")) == 16
             assert labels == {
-                "user": "alice", "key": id, "cohort": "premium", "team": "x", "provider": provider,
-                "model": body["model"],
+                "user": "alice", "key": id, "cohort": "premium", "team": "x", "provider": provider, "model": model,
             }  # fmt: skip
         assert guard.holds, "the plain call at least was held"
+
+
+@pytest.mark.parametrize("field", ["user", "key", "cohort", "provider", "model", "labels", "metadata", "max_tokens"])
+async def test_e9_a_question_of_the_page_is_nobodys_whatever_it_claims(
+    field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtin, "WORD_S", 0.0)
+    async with open_desk(DEFAULT_PLAN, ask=AskSettings("built-in", builtin.MODEL, max_tokens=3)) as desk:
+        key, _ = await desk.new_key(user="alice", cohort="premium")
+        claimed = await desk.post(ask_box.PATH, {"question": "hello", field: "mallory"}, key=None)
+        assert claimed.status == 400
+        assert desk.purse.asked == []
+        headers = {**dict.fromkeys(HEADERS, "mallory"), f"x-{field}": "mallory"}
+        for bears in (None, key):
+            plain = await desk.post(
+                f"{ask_box.PATH}?{field}=mallory", {"question": "hello"}, key=bears, headers=headers
+            )
+            assert plain.status == 200
+        holds = [ask for ask in desk.purse.asked if isinstance(ask, Hold)]
+        assert [hold.labels for hold in holds] == [{"provider": "jev", "model": builtin.MODEL}] * 2
 
 
 async def test_a_guarded_call_is_in_its_keys_namespace_and_its_caller_sees_its_own_id() -> None:
