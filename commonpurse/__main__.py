@@ -36,6 +36,7 @@ COMMANDS = {
     "backfill": ("backfill", "Settle what a crash left open, from a log of real costs."),
     "orphans": ("orphans", "List calls whose real cost nobody has said."),
     "whatif": ("whatif", "Replay a day as it would have been under another plan."),
+    "rebuild": ("rebuild", "Fold every day's documents again and compare them."),
     "receipt": ("receipt", "Check a receipt against the record."),
     "drive": ("drive", "Send a real traffic trace through the wallet."),
 }

@@ -43,11 +43,15 @@ class Whence:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A record that can be read. `task`: how another process finds it. `now`: its server's clock, None for a file."""
+    """A record that can be read. `task`: how another process finds it. `now`: its server's clock, None for a file.
+
+    `journal`: the connection it is read over, None for a file.
+    """
 
     source: Source
     task: Task
     now: int | None
+    journal: Journal | None = None
 
 
 def record_options(command: Command) -> Command:
@@ -80,7 +84,7 @@ async def opened(whence: Whence) -> AsyncIterator[Opened]:
         server_of(whence.data, wallet=whence.wallet, nats=whence.nats) as server,
         Journal.connect(server.url, wallet=whence.wallet, name="purse-audit") as journal,
     ):
-        yield Opened(StreamSource(journal), Task(whence.wallet, 0, url=server.url), await journal.now())
+        yield Opened(StreamSource(journal), Task(whence.wallet, 0, url=server.url), await journal.now(), journal)
 
 
 def receipts_kept(whence: Whence) -> list[Receipt]:

@@ -14,6 +14,7 @@ from engine.core.documents import DayTotals
 from engine.journal import Journal
 from engine.snapshots import Snapshot, Snapshots
 from engine.witness import Witness
+from projector.bucket import bucket_name, is_totals
 
 MeterName = tuple[str, str | None, str]
 """Budget, `each` value, period."""
@@ -63,12 +64,12 @@ async def documents(journal: Journal, data: Path | None) -> Source:
     source = Source("the projector's documents", seen.told if seen is not None else 0)
     jetstream = journal.client.jetstream()
     try:
-        bucket = await jetstream.key_value(f"PURSE_{journal.names.wallet}_days")
+        bucket = await jetstream.key_value(bucket_name(journal.names.wallet))
         keys = await bucket.keys()
     except (BucketNotFoundError, NoKeysError):
         source.told = 0
         return source
-    for key in keys:
+    for key in filter(is_totals, keys):
         value = (await bucket.get(key)).value
         totals = msgspec.json.decode(value or b"", type=DayTotals)
         source.sums[totals.budget, totals.period] = totals.settled + totals.extra + totals.held

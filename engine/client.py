@@ -51,7 +51,8 @@ from engine.core.messages import (
 )
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
-from engine.journal import Journal
+from engine.journal import Journal, Stored
+from engine.pieces import messages
 from engine.read_record import Look, ReadRecord
 from engine.spool import Spool
 
@@ -309,6 +310,10 @@ class Purse:
         finally:
             if self.journal.client.is_connected:
                 await subscription.unsubscribe()
+
+    def read_stream(self, *, after: int) -> AsyncGenerator[Stored, None]:
+        """The stream behind sequence `after`, in pieces: see `engine.pieces`."""
+        return messages(self.journal, after=after)
 
     async def read(self, word: str, payload: bytes = b"") -> bytes:
         """A projector's answer to `read.<word>`, as it came. Raises `NoAnswer`."""

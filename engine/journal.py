@@ -331,6 +331,13 @@ class Journal:
         """Append to the record of who looked, beside the stream. Raises as `append`."""
         await self._store(self.names.subject("look"), line, {}, wait_s)
 
+    async def kept(self, bucket: str, key: str) -> bytes | None:
+        """The document at this key, None if there is none. Raises `NoAnswer` and `StreamRefused`."""
+        got = await self.api(f"STREAM.MSG.GET.KV_{bucket}", {"last_by_subj": f"$KV.{bucket}.{key}"}, _Got)
+        if got.error is not None and got.error.err_code not in NOT_FOUND:
+            raise StreamRefused(got.error.description, code=got.error.err_code)
+        return base64.b64decode(got.message.data) if got.message is not None else None
+
     async def _store(self, subject: str, data: bytes, headers: dict[str, str], wait_s: float) -> Appended:
         try:
             answer = await self._exchange(subject, data, headers or None, wait_s)

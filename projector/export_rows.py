@@ -7,7 +7,7 @@ smallest part, each beside its exact decimal text. The fold is the engine's; not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -188,7 +188,7 @@ class _Message:
         if isinstance(outcome, Exhausted):
             self._refused(told, labels, ask, outcome)
         else:
-            self._rows(told, labels, _amounts(wallet, ask, outcome), before, limits, gone.values())
+            self._rows(told, labels, amounts_of(wallet.budget_units, ask, outcome), before, limits, gone.values())
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
@@ -311,17 +311,17 @@ def _dropped(outcome: AnyOutcome) -> list[Dropped]:
     return [dropped] if isinstance(dropped, Dropped) else []
 
 
-def _amounts(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> Amounts:
-    """What an outcome is about, by unit: granted, charged, the figure, the adjustment."""
+def amounts_of(units: Mapping[str, str], ask: AnyAsk, outcome: AnyOutcome) -> Amounts:
+    """What an outcome is about, by unit: granted, charged, the figure, the adjustment. `units`: of every budget."""
     match outcome, ask:
         case Held(), _:
             return outcome.amounts
         case ((Settled() | Stray()), _):
             return outcome.charged
         case Observed(), Observe():
-            return {wallet.budget_units[ask.budget]: ask.figure}
+            return {units[ask.budget]: ask.figure}
         case Adjusted(), Adjust():
-            return {wallet.budget_units[ask.budget]: ask.amount}
+            return {units[ask.budget]: ask.amount}
         case _:
             return {}
 

@@ -1,58 +1,61 @@
 """The read models: what the page shows, folded from asks and tolds. It never decides and never looks at a clock.
 
-The wallet's own `evolve` keeps meters and holds; beside it stand the totals of every budget and period. Totals are sums
-of what changed, so a charge to a period whose meter is long gone still finds its day.
+The wallet's own `evolve` keeps meters and holds; beside it stand totals, details, days and lives, each in a module of
+its own. This one says which outcome changes what.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from engine.core import evolve, periods
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Sealed, Status
-from engine.core.memory import Memory
+from engine.core.documents import DayTotals, Life, Sealed, Span, Status, WalletDay
 from engine.core.messages import (
+    Adjust,
+    Adjusted,
     Amounts,
     AnyAsk,
     AnyOutcome,
+    Conflict,
     Done,
     Dropped,
     Entry,
     Exhausted,
+    Frozen,
     Held,
     Hold,
-    Seal,
+    Lapsed,
+    Renew,
     Settle,
     Settled,
     Stray,
 )
-from engine.core.meter import Meter, MeterKey
+from engine.core.meter import Meter
 from engine.core.restore import NotRestoredError
-from engine.core.wallet import NS, Bound, HoldRecord, Wallet
+from engine.core.wallet import HoldRecord, Wallet
+from projector.details import AllKnown, Details
+from projector.differences import Difference, Differences, differences_of
+from projector.glance import status_of
+from projector.lives import Lives, Remembered
+from projector.spenders import Spenders
+from projector.totals import Totals, TotalsKey
+from projector.wallet_days import WalletDays
 
-BESIDE_SCHEMA = 2  # of what a snapshot remembers beside the wallet: another shape needs another number
-SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
+BESIDE_SCHEMA = 3  # of what a snapshot remembers beside the wallet: another shape needs another number
 
-TotalsKey = tuple[str, str]
-"""Budget and period."""
-
-
-class _Seen(msgspec.Struct, gc=False):
-    """What a meter showed when its totals were last brought up to date."""
-
-    settled: int = 0
-    held: int = 0
-    extra: int = 0
+_encoder = msgspec.json.Encoder()
 
 
-class _Remembered(msgspec.Struct, frozen=True, gc=False):
-    life: Life
-    forget_at: int
+class _Before(msgspec.Struct, frozen=True, gc=False):
+    """A call before an outcome changed it: `meters` it was bound to."""
+
+    record: HoldRecord
+    is_open: bool
+    meters: int
+    charged: Amounts
 
 
 class _Beside(msgspec.Struct, frozen=True):
@@ -60,71 +63,99 @@ class _Beside(msgspec.Struct, frozen=True):
 
     schema: int
     totals: list[DayTotals]
-    lives: list[dict[str, _Remembered]]
+    lives: list[dict[str, Remembered]]
     sealed: list[Sealed]
+    details: AllKnown
+    days: list[WalletDay]
+    differences: list[Difference]
 
 
 class Projection:
     """Everything readable, as of the entry of ask message `wallet.upto`."""
 
-    def __init__(self, name: str) -> None:
-        self.wallet = Wallet(name)
-        self.totals: dict[TotalsKey, DayTotals] = {}  # of all time: even the oldest may be adjusted (580 bytes each)
-        self.dirty: set[TotalsKey] = set()
-        self.sealed: list[Sealed] = []  # every day that ever was, by its end
-        self._unsealed: set[TotalsKey] = set()
-        self._seen: dict[MeterKey, _Seen] = {}
-        self._lives: Memory[_Remembered] = Memory()
+    def __init__(self, wallet: Wallet | str) -> None:
+        self.wallet = wallet if isinstance(wallet, Wallet) else Wallet(wallet)
+        self.details = Details()
+        self.books = Totals(self.wallet, self.details)
+        self.wallet_days = WalletDays()
+        self.differences = Differences()
+        self.lives = Lives(self.wallet)
+
+    @property
+    def totals(self) -> dict[TotalsKey, DayTotals]:
+        return self.books.by_key
+
+    @property
+    def sealed(self) -> list[Sealed]:
+        """Every day that ever was, by its end."""
+        return self.books.sealed
 
     def fold(self, *, seq: int, asks: Sequence[AnyAsk] | None, entry: Entry) -> None:
         """Take one told entry in."""
         wallet = self.wallet
         evolve.begin(wallet, seq=seq, at=entry.at)
-        self._lives.let_go(entry.at)
+        self.lives.let_go(entry.at)
+        zone = wallet.plan.zone if wallet.plan is not None else "UTC"
+        self.details.begin(seq=seq, at=entry.at, horizon=wallet.horizon, zone=zone)
         seals = deque(entry.sealed)
         for lapsed in entry.lapsed:
             while seals and wallet.open[lapsed.hold].expires_at >= seals[0].end:
-                self._seal(seals.popleft())
-            bound = wallet.open[lapsed.hold].bound
-            evolve.lapse(wallet, lapsed)
-            self._touch(bound)
-            for one in bound:
-                self._count(one.meter.budget, one.meter.period, "lapsed")
+                self.books.seal(seals.popleft())
+            self._lapse(lapsed)
         for seal in seals:
-            self._seal(seal)
+            self.books.seal(seal)
         evolve.settle_in(wallet)
-        self._forget_dropped()
+        self.books.forget_dropped()
+        if asks is None:
+            for outcome in entry.out:
+                self.wallet_days.take(wallet.day, seq, outcome)
         for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
             self._take(ask, outcome)
 
     def _take(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
         wallet = self.wallet
-        record = self._record(ask)
+        before = self._before(ask) if isinstance(ask, Settle) else None
         evolve.evolve(wallet, ask, outcome)
         match outcome, ask:
             case Held(), Hold():
-                self._touch(wallet.open[ask.id].bound, holds=1)
-                for budget, line in outcome.budgets.items():
-                    self._limit(budget, line.period, line.limit)
+                self._held(ask, outcome)
             case Settled(), Settle():
-                assert record is not None
-                self._touch(record.bound, settles=1, overruns="overrun" in outcome.flags)
-                self._drop(outcome.dropped)
-                self._remember(record)
+                assert before is not None
+                self._settled(before, outcome)
             case Stray(), Settle():
                 self._stray(ask, outcome)
-            case Exhausted(), _:
-                self._refused(outcome)
+            case Adjusted(), Adjust():
+                self._adjusted(ask, outcome)
             case _:
-                self._refresh(self._meters_of(outcome, ask))
+                self._others(ask, outcome)
 
-    def _record(self, ask: AnyAsk) -> HoldRecord | None:
-        if isinstance(ask, Settle):
-            return self.wallet.open.get(ask.hold) or self.wallet.provisional.get(ask.hold)
-        return None
+    def _others(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
+        """What is neither granted nor charged."""
+        self.wallet_days.take(self.wallet.day, self.wallet.upto, outcome)
+        match outcome:
+            case Exhausted():
+                _refuse(self.books.exhaust(outcome), self._labels(ask))
+            case Frozen():
+                self._frozen(ask, outcome)
+            case Conflict():
+                self._conflict(ask, outcome)
+            case _:
+                self._refresh(self._meters_of(outcome, ask), None)
+
+    def _before(self, ask: Settle) -> _Before | None:
+        record = self.wallet.open.get(ask.hold) or self.wallet.provisional.get(ask.hold)
+        if record is None:
+            return None
+        return _Before(record, record.state == "open", len(record.bound), record.charged)
+
+    def _labels(self, ask: AnyAsk) -> Mapping[str, str]:
+        """Those of the call that a refused ask was for."""
+        if isinstance(ask, Renew):
+            return self.wallet.open[ask.hold].labels
+        return ask.labels if isinstance(ask, Hold) else {}
 
     def _meters_of(self, outcome: AnyOutcome, ask: AnyAsk) -> list[Meter]:
-        """The meters that renewals, observations and adjustments touch."""
+        """The meters that renewals, observations and losses touch."""
         wallet = self.wallet
         if isinstance(outcome, Held):
             return [bound.meter for bound in wallet.open[outcome.id].bound]
@@ -132,30 +163,150 @@ class Projection:
             lines = ((raised.budget, raised.line) for raised in outcome.raised)
             return [wallet.metering[name, wallet.generations[name], line.each, line.start] for name, line in lines]
         line, budget = getattr(outcome, "line", None), getattr(ask, "budget", "")
-        if line is None:
-            dropped = getattr(outcome, "dropped", None)
-            self._drop([dropped] if isinstance(dropped, Dropped) else [])
-            return []
-        return [wallet.metering[budget, wallet.generations[budget], line.each, line.start]]
+        return [wallet.metering[budget, wallet.generations[budget], line.each, line.start]] if line is not None else []
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def _held(self, ask: Hold, outcome: Held) -> None:
+        labels = ask.labels
+        for bound in self.wallet.open[ask.id].bound:
+            totals, spenders, _ = self.books.refresh(bound.meter)
+            totals.holds += 1
+            totals.open_holds += 1
+            totals.limit = bound.limit
+            if spenders is not None:
+                for spent in spenders.of(labels):
+                    spent.holds += 1
+
+    def _settled(self, before: _Before, outcome: Settled) -> None:
+        record = before.record
+        is_open = record.state == "open"
+        for place, bound in enumerate(record.bound):
+            totals, spenders, settled = self.books.refresh(bound.meter)
+            _charge(spenders, record.labels, settled)
+            totals.settles += 1
+            totals.open_holds += is_open - (before.is_open and place < before.meters)
+            if not is_open:
+                totals.wasted += _wasted(record, bound.meter, record.charged)
+                totals.wasted -= 0 if before.is_open else _wasted(record, bound.meter, before.charged)
+            if outcome.flags:
+                _flag(totals, outcome.flags)
+        self._drop(outcome.dropped, record.labels)
+        self.lives.closed(record)
+
+    def _lapse(self, lapsed: Lapsed) -> None:
+        record = self.wallet.open[lapsed.hold]
+        evolve.lapse(self.wallet, lapsed)
+        for bound in record.bound:
+            totals, spenders, settled = self.books.refresh(bound.meter)
+            _charge(spenders, record.labels, settled)
+            totals.lapsed += 1
+            totals.open_holds -= 1
+            totals.wasted += _wasted(record, bound.meter, record.charged)
 
     def _stray(self, ask: Settle, outcome: Stray) -> None:
         wallet = self.wallet
         keys = [(name, wallet.generations[name], line.each, line.start) for name, line in outcome.budgets.items()]
-        self._refresh(wallet.metering[key] for key in keys if key in wallet.metering)
+        self._refresh((wallet.metering[key] for key in keys if key in wallet.metering), ask.labels)
         for name, line in outcome.budgets.items():
-            self._count(name, line.period, "strays")
-        self._drop(outcome.dropped)
+            totals, _ = self.books.of(name, line.period)
+            totals.strays += 1
+            totals.estimated += outcome.state == "estimated"
+        self._drop(outcome.dropped, ask.labels)
         periods_ = {name: line.period for name, line in outcome.budgets.items()}
         key = ask.labels.get("key", "")
-        life = Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_, key=key)
-        self._keep_life(life)
+        self.lives.keep(
+            Life(ask.hold, outcome.state, wallet.upto, outcome.at, outcome.charged, periods=periods_, key=key)
+        )
+
+    def _refresh(self, meters: Iterable[Meter], labels: Mapping[str, str] | None) -> None:
+        """Add what has changed in these meters, for a call with these labels (None: for none)."""
+        for meter in meters:
+            _, spenders, settled = self.books.refresh(meter)
+            _charge(spenders, labels, settled)
+
+    def _drop(self, dropped: Iterable[Dropped], labels: Mapping[str, str] | None) -> None:
+        for drop in dropped:
+            totals, spenders = self.books.of(drop.budget, drop.period)
+            self.books.charge(totals, settled=drop.amount)
+            _charge(spenders, labels, drop.amount)
+
+    # --- refusals, conflicts, corrections -----------------------------------------------------------------------------
+
+    def _frozen(self, ask: AnyAsk, outcome: Frozen) -> None:
+        """A freeze of one budget is that budget's refusal; one of more is the day's alone."""
+        rule = self.wallet.named.get(outcome.scope)
+        if rule is not None:
+            period = periods.period_at(self.wallet.at, per=rule.budget.per, zone=rule.budget.zone)
+            _, spenders = self.books.refuse(rule.name, period.name, "frozen")
+            _refuse(spenders, self._labels(ask))
+
+    def _conflict(self, ask: AnyAsk, outcome: Conflict) -> None:
+        """A settlement at odds with what stands is its hold's budgets' matter."""
+        life = self.lives.get(ask.hold) if isinstance(ask, Settle) else None
+        if life is None or not isinstance(ask, Settle):
+            return
+        for budget, period in life.periods.items():
+            self.books.of(budget, period)[0].conflicts += 1
+        if outcome.field == "amounts" and ask.final and not ask.estimated:
+            self._differ(ask, life)
+
+    def _differ(self, ask: Settle, life: Life) -> None:
+        said = life.progress if ask.release else ask.amounts
+        found = differences_of(life, said, self.wallet.budget_units, rest_is_zero=ask.release)
+        gone = self.differences.show(ask.hold, said, found)
+        if gone is None:
+            return
+        for sign, open_ in ((-1, gone.open), (1, found)):
+            for budget, (period, difference) in open_.items():
+                totals, _ = self.books.of(budget, period)
+                totals.unreconciled += sign * difference
+                totals.unreconciled_holds += sign
+
+    def _adjusted(self, ask: Adjust, outcome: Adjusted) -> None:
+        self._refresh(self._meters_of(outcome, ask), None)
+        self._drop([outcome.dropped] if outcome.dropped is not None else [], None)
+        totals, _ = self.books.of(ask.budget, ask.period)
+        totals.adjusted += ask.amount
+        if ask.hold is not None and (ended := self.differences.adjusted(ask.hold, ask.budget, ask.period)) is not None:
+            totals.unreconciled -= ended
+            totals.unreconciled_holds -= 1
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def status(self, at: int) -> Status:
+        """The shared budgets in the periods that contain `at` (stream time; never before the wallet's own)."""
+        return status_of(self.wallet, self.totals, at)
+
+    def life(self, id: str) -> Life | None:
+        """One call, open or closed, for as long as the wallet remembers it."""
+        return self.lives.get(id)
+
+    def span(self, day: str) -> Span | None:
+        """The ask messages of a day of the wallet, as far as they are folded; None if there was no such day."""
+        first, wallet = 1, self.wallet
+        for sealed in self.sealed:
+            if sealed.day == day:
+                return Span(day, first, sealed.seq, True, wallet.scales, wallet.budget_units)
+            first = sealed.seq
+        if day != wallet.day:
+            return None
+        return Span(day, first, wallet.upto + 1, False, wallet.scales, wallet.budget_units)
 
     # --- keeping ------------------------------------------------------------------------------------------------------
 
     def beside(self) -> bytes:
         """All that is not the wallet's, for `restored`."""
-        beside = _Beside(BESIDE_SCHEMA, list(self.totals.values()), self._lives.dump(self.wallet.at), self.sealed)
-        return msgspec.json.encode(beside)
+        beside = _Beside(
+            BESIDE_SCHEMA,
+            list(self.totals.values()),
+            self.lives.dump(self.wallet.at),
+            self.sealed,
+            self.details.known(),
+            list(self.wallet_days.days.values()),
+            list(self.differences.by_hold.values()),
+        )
+        return _encoder.encode(beside)
 
     @classmethod
     def restored(cls, wallet: Wallet, beside: bytes) -> Projection:
@@ -164,198 +315,45 @@ class Projection:
         Which documents were written is not known: all are dirty.
         """
         try:
-            kept = msgspec.json.decode(beside, type=_Beside)
+            schema = msgspec.json.decode(beside, type=_Schema).schema
+            kept = msgspec.json.decode(beside, type=_Beside) if schema == BESIDE_SCHEMA else None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise NotRestoredError(f"no totals stand beside the wallet: {error}") from error
-        if kept.schema != BESIDE_SCHEMA:
-            raise NotRestoredError(f"totals of schema {kept.schema}, this release reads schema {BESIDE_SCHEMA}")
-        projection = cls(wallet.name)
-        projection.wallet = wallet
-        projection.totals = {(totals.budget, totals.period): totals for totals in kept.totals}
-        projection.dirty = set(projection.totals)
-        projection.sealed = kept.sealed
-        projection._unsealed = {key for key, totals in projection.totals.items() if totals.sealed is None}
-        projection._lives.load(kept.lives)
-        for key, meter in wallet.metering.items():  # after each told every meter's totals are up to date
-            projection._seen[key] = _Seen(meter.settled, meter.held, meter.extra)
+        if kept is None:
+            raise NotRestoredError(f"totals of schema {schema}, this release reads schema {BESIDE_SCHEMA}")
+        projection = cls(wallet)
+        projection.books.load(kept.totals, kept.sealed)
+        projection.details.load(kept.details, projection.totals)
+        projection.wallet_days = WalletDays(kept.days)
+        projection.differences = Differences(kept.differences)
+        projection.lives.load(kept.lives)
         return projection
 
-    # --- totals -------------------------------------------------------------------------------------------------------
 
-    def _touch(self, bounds: Sequence[Bound], *, holds: int = 0, settles: int = 0, overruns: bool = False) -> None:
-        self._refresh(bound.meter for bound in bounds)
-        for bound in bounds:
-            totals = self._of(bound.meter.budget, bound.meter.period)
-            totals.holds += holds
-            totals.settles += settles
-            totals.overruns += overruns
-
-    def _refresh(self, meters: Iterable[Meter]) -> None:
-        """Add what has changed in these meters to their totals."""
-        for meter in meters:
-            totals = self._of(meter.budget, meter.period, meter)
-            seen = self._seen.get(meter.key)
-            if seen is None:
-                seen = self._seen[meter.key] = _Seen()
-            self._charge(totals, settled=meter.settled - seen.settled, extra=meter.extra - seen.extra)
-            totals.held += meter.held - seen.held
-            totals.peak = max(totals.peak, totals.settled + totals.held + totals.extra)
-            seen.settled, seen.held, seen.extra = meter.settled, meter.held, meter.extra
-
-    def _of(self, budget: str, period: str, meter: Meter | None = None) -> DayTotals:
-        key = (budget, period)
-        totals = self.totals.get(key)
-        if totals is None:
-            totals = self.totals[key] = self._new(budget, period, meter)
-            if totals.sealed is None:
-                self._unsealed.add(key)
-        totals.seq = self.wallet.upto
-        self.dirty.add(key)
-        return totals
-
-    def _new(self, budget: str, period: str, meter: Meter | None) -> DayTotals:
-        unit = self.wallet.budget_units[budget]
-        rule = self.wallet.named.get(budget)
-        start, end = (meter.start, meter.end) if meter is not None else (0, 0)
-        if meter is None and rule is not None:
-            named = periods.period_named(period, per=rule.budget.per, zone=rule.budget.zone)
-            start, end = named.start, named.end
-        limit = rule.budget.limit if rule is not None else 0
-        sealed = self._sealed_at(end)
-        return DayTotals(
-            budget, unit, self.wallet.scales[unit], period, start, end, self.wallet.upto, limit, sealed=sealed
-        )
-
-    @staticmethod
-    def _charge(totals: DayTotals, *, settled: int, extra: int) -> None:
-        totals.settled += settled
-        totals.extra += extra
-        if totals.sealed is not None:
-            totals.settled_after_seal += settled
-            totals.extra_after_seal += extra
-
-    def _seal(self, seal: Seal) -> None:
-        """A day is over, and every period that ended by then: what comes now comes after the seal."""
-        sealed = Sealed(seal.day, seal.end, self.wallet.upto, self.wallet.at)
-        self.sealed.append(sealed)
-        over = {key for key in self._unsealed if 0 < self.totals[key].end <= seal.end}
-        self._unsealed -= over
-        self.dirty |= over
-        for key in over:
-            self.totals[key].sealed, self.totals[key].seq = sealed, self.wallet.upto
-
-    def _sealed_at(self, end: int) -> Sealed | None:
-        """The first day that was sealed at or after this end of a period, for one that is charged so late."""
-        place = bisect_left(self.sealed, end, key=attrgetter("end"))
-        return self.sealed[place] if end and place < len(self.sealed) else None
-
-    def _forget_dropped(self) -> None:
-        if len(self._seen) > 2 * len(self.wallet.metering) + SEEN_SPARE:
-            self._seen = {key: seen for key, seen in self._seen.items() if key in self.wallet.metering}
-
-    def _count(self, budget: str, period: str, field: str) -> None:
-        totals = self._of(budget, period)
-        setattr(totals, field, getattr(totals, field) + 1)
-
-    def _limit(self, budget: str, period: str, limit: int) -> None:
-        self._of(budget, period).limit = limit
-
-    def _refused(self, outcome: Exhausted) -> None:
-        totals = self._of(outcome.budget, outcome.period)
-        totals.refused = {**totals.refused, outcome.why: totals.refused.get(outcome.why, 0) + 1}
-        totals.limit = outcome.limit
-        nothing_left = outcome.why == "spent" or (outcome.why == "tier" and outcome.tier is None)
-        if totals.first_exhausted_at is None and nothing_left:
-            totals.first_exhausted_at = self.wallet.at
-
-    def _drop(self, dropped: Iterable[Dropped]) -> None:
-        for drop in dropped:
-            self._charge(self._of(drop.budget, drop.period), settled=drop.amount, extra=0)
-
-    # --- one call -----------------------------------------------------------------------------------------------------
-
-    def _remember(self, record: HoldRecord) -> None:
-        if record.id not in self.wallet.open and record.id not in self.wallet.provisional:
-            self._keep_life(_life(record))
-
-    def _keep_life(self, life: Life) -> None:
-        assert self.wallet.plan is not None
-        forget_at = self.wallet.at + self.wallet.plan.remember_s * NS
-        self._lives.put(life.id, _Remembered(life, forget_at))
-
-    def life(self, id: str) -> Life | None:
-        """One call, open or closed, for as long as the wallet remembers it."""
-        record = self.wallet.open.get(id) or self.wallet.provisional.get(id)
-        if record is not None:
-            return _life(record)
-        remembered = self._lives.get(id, self.wallet.at)
-        return remembered.life if remembered is not None else None
-
-    # --- the wallet at a glance ---------------------------------------------------------------------------------------
-
-    def status(self, at: int) -> Status:
-        """The shared budgets in the periods that contain `at` (stream time; never before the wallet's own)."""
-        wallet = self.wallet
-        at = max(at, wallet.at)
-        budgets = wallet.plan.budgets if wallet.plan is not None else {}
-        shared = [self._budget(name, at) for name, budget in budgets.items() if budget.each is None]
-        frozen = [frost for frost in wallet.frozen.values() if frost.until is None or at < frost.until]
-        return Status(wallet.name, wallet.upto, at, wallet.plan_digest, shared, frozen, len(wallet.open))
-
-    def _budget(self, name: str, at: int) -> BudgetStatus:
-        rule = self.wallet.named.get(name)
-        assert rule is not None
-        place, budget = self.wallet.place(rule, None, {}, at), rule.budget
-        meter, period = place.meter, place.period
-        totals = self.totals.get((name, period.name))
-        observed = None
-        if meter is not None and meter.as_of and budget.source is not None:
-            observed = Figure(budget.source, meter.figure, meter.as_of)
-        return BudgetStatus(
-            name=name,
-            unit=budget.unit,
-            scale=self.wallet.scales[budget.unit],
-            per=budget.per,
-            zone=budget.zone,
-            period=period.name,
-            start=period.start,
-            resets_at=period.end,
-            limit=place.limit,
-            settled=meter.settled if meter is not None else 0,
-            held=meter.held if meter is not None else 0,
-            extra=meter.extra if meter is not None else 0,
-            public=budget.public,
-            source=budget.source or "",
-            note=budget.note,
-            link=budget.link,
-            first_exhausted_at=totals.first_exhausted_at if totals is not None else None,
-            observed=observed,
-            earlier_open=self._earlier_open(name, period),
-        )
-
-    def _earlier_open(self, budget: str, period: periods.Period) -> int:
-        """Open holds that still count to an earlier period. Looks at holds only if there is such a period."""
-        earlier = {
-            key
-            for key, meter in self.wallet.metering.items()
-            if meter.budget == budget and meter.end <= period.start and meter.holders
-        }
-        if not earlier:
-            return 0
-        return sum(any(bound.meter.key in earlier for bound in record.bound) for record in self.wallet.open.values())
+class _Schema(msgspec.Struct, frozen=True):
+    schema: int
 
 
-def _life(record: HoldRecord) -> Life:
-    charged: Amounts = {unit: record.costs().get(unit, 0) for unit in record.units()}
-    return Life(
-        id=record.id,
-        state=record.state,
-        first=record.first,
-        at=record.at,
-        charged=charged,
-        amounts=record.granted,
-        progress=record.progress,
-        expires_at=record.expires_at or None,
-        periods={bound.meter.budget: bound.meter.period for bound in record.bound},
-        key=record.labels.get("key", ""),
-    )
+def _charge(spenders: Spenders | None, labels: Mapping[str, str] | None, amount: int) -> None:
+    """Nothing where the detail is final, or where it is of no call."""
+    if amount and spenders is not None and labels is not None:
+        for spent in spenders.of(labels):
+            spent.settled += amount
+
+
+def _refuse(spenders: Spenders | None, labels: Mapping[str, str]) -> None:
+    if spenders is not None:
+        for spent in spenders.of(labels):
+            spent.refused += 1
+
+
+def _wasted(record: HoldRecord, meter: Meter, charged: Amounts) -> int:
+    """What this hold kept from others in this meter and did not cost."""
+    granted = record.granted.get(meter.unit, 0)
+    return max(0, granted - charged.get(meter.unit, 0)) if granted else 0
+
+
+def _flag(totals: DayTotals, flags: Sequence[str]) -> None:
+    for flag in flags:
+        name = "overruns" if flag == "overrun" else flag
+        setattr(totals, name, getattr(totals, name) + 1)

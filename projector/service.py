@@ -17,7 +17,6 @@ import msgspec
 import nats.errors
 import structlog
 from nats.aio.msg import Msg
-from nats.js.errors import BucketNotFoundError
 
 from engine.core import chain
 from engine.core.documents import DayTotals, Status
@@ -33,12 +32,13 @@ from engine.recorded import Recorded
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
 from engine.witness import Seen, Witness, check_own
-from projector.projection import Projection, TotalsKey
+from projector.bucket import Bucket
+from projector.projection import Projection
 from projector.seal_witness import Line, SealWitness
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0
-WRITE_WAIT_S = 5.0
+DETAILS_S = 1.0  # they are larger, and nobody looks so often
 DAYS_SHOWN_MAX = 400
 
 log = structlog.get_logger()
@@ -109,18 +109,21 @@ class Projector:
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self.caught_up.set()
-        bucket = await self._bucket()
+        bucket = Bucket(self._journal, self.projection)
+        await bucket.open()
         self._follower.last = self.projection.wallet.upto
         answers: dict[str, Callable[[bytes], bytes]] = {
             "status": lambda _: _encoder.encode(self._status()),
             "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
             "days": lambda _: _encoder.encode(self._days("")),
-            "day": lambda day: _encoder.encode(self._days(day.decode(errors="replace"))),
+            "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
         }
         for word, answer in answers.items():
             subject = self._journal.names.subject(f"read.{word}")
             await self._journal.client.subscribe(subject, cb=self._answering(answer))
+        details = self._journal.names.subject("read.details")
+        await self._journal.client.subscribe(details, cb=self._answering_details(bucket))
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._follower.run())
@@ -138,6 +141,8 @@ class Projector:
         finally:
             if self._journal.client.is_connected and self.caught_up.is_set():
                 await self._write_dirty(bucket)
+                await bucket.write_final()
+                await bucket.write_details()
             if self._kept is not None:
                 self._witness.write(self._kept)
 
@@ -225,6 +230,23 @@ class Projector:
 
         return on_asked
 
+    def _answering_details(self, bucket: Bucket) -> Callable[[Msg], Awaitable[None]]:
+        """Of a day: totals, what was decided on it, details of the periods that are so named; all of one moment."""
+
+        async def on_asked(message: Msg) -> None:
+            if not message.reply or not self.caught_up.is_set():
+                return
+            day = message.data.decode(errors="replace")
+            totals = msgspec.Raw(_encoder.encode(self._days(day)))
+            wallet_day = self.projection.wallet_days.days.get(day)
+            try:
+                details = await bucket.details([key for key in self.projection.totals if key[1] == day])
+            except (NoAnswer, StreamRefused):
+                return  # as if nobody were here: who asks may ask again
+            await message.respond(_encoder.encode((totals, wallet_day, details)))
+
+        return on_asked
+
     async def _push(self) -> None:
         """The newest status whenever it has changed, and a heartbeat otherwise, so that a reader knows it is live."""
         await self.caught_up.wait()
@@ -247,36 +269,22 @@ class Projector:
 
     # --- keeping ------------------------------------------------------------------------------------------------------
 
-    async def _bucket(self) -> str:
-        """The bucket the documents stand in, made if there is none."""
-        jetstream = self._journal.client.jetstream()
-        name = f"PURSE_{self._journal.names.wallet}_days"
-        try:
-            await jetstream.key_value(name)
-        except BucketNotFoundError:
-            await jetstream.create_key_value(bucket=name, history=1, replicas=await self._journal.replicas())
-        return name
-
-    async def _write(self, bucket: str) -> None:
-        """Dirty documents, at most 4 times a second. What could not be written stays dirty."""
-        await self.caught_up.wait()
+    async def _write(self, bucket: Bucket) -> None:
+        """Dirty documents, at most 4 times a second. What will never change again need not wait for the newest told."""
+        quiet_s = 0.0
         while True:
-            await self._write_dirty(bucket)
+            await bucket.write_final()
+            if self.caught_up.is_set():
+                await self._write_dirty(bucket)
+                if quiet_s >= DETAILS_S:
+                    await bucket.write_details()
+                    quiet_s = 0.0
             await asyncio.sleep(PUSH_S)
+            quiet_s += PUSH_S
 
-    async def _write_dirty(self, bucket: str) -> None:
+    async def _write_dirty(self, bucket: Bucket) -> None:
         seen = self._seen()
-        dirty, self.projection.dirty = self.projection.dirty, set()
-        for key in dirty:
-            totals = self.projection.totals.get(key)
-            if totals is None:
-                continue
-            try:
-                await self._journal.keep(bucket, document_key(key), _encoder.encode(totals), wait_s=WRITE_WAIT_S)
-            except (NoAnswer, StreamRefused) as error:
-                self.projection.dirty.add(key)
-                log.warning("document_not_written", why=str(error))
-        if not dirty & self.projection.dirty:  # what changed meanwhile is behind what was seen at the beginning
+        if await bucket.write_totals():  # what changed meanwhile is behind what was seen at the beginning
             self._kept = seen
 
     # --- trusting -----------------------------------------------------------------------------------------------------
@@ -291,15 +299,3 @@ class Projector:
     def _seen(self) -> Seen:
         names = self._journal.names
         return Seen(names.wallet, self._follower.last, self._told_seq, self._chain.hex(), list(self._losses.ids))
-
-
-_KEY_CHARACTERS = str.maketrans({".": "=", ":": "_", "+": "="})
-
-
-def document_key(key: TotalsKey) -> str:
-    """Where a period's document stands in the bucket: `<budget>.<period>`, in the characters a key may have.
-
-    A dot in a budget's name would be a level of its own, and at its end an empty one, which no key may have.
-    """
-    budget, period = key
-    return f"{budget.translate(_KEY_CHARACTERS)}.{period.translate(_KEY_CHARACTERS)}"

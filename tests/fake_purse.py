@@ -6,22 +6,25 @@ It answers as `engine.client.Purse` does; `tests/integration/test_api.py` runs t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 import msgspec
 
-from engine.core import periods
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Status
+from engine.core import chain, periods
+from engine.core.documents import BudgetStatus, DayTotals, Detail, Figure, Life, Span, Status, WalletDay
 from engine.core.messages import (
     Again,
     AnyAsk,
     AnyOutcome,
     ApplyPlan,
+    AskMessage,
+    Told,
 )
 from engine.core.plan import Budget, Plan
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
-from engine.errors import PurseError
+from engine.errors import NoAnswer, PurseError
+from engine.journal import Stored
 from engine.read_record import Look
 
 NS = 1_000_000_000
@@ -81,7 +84,10 @@ class FakeBucket:
 
 
 class FakePurse:
-    """`clock` is stream time. `error`: what every call raises, if anything. `ready_` and `days_` are what is read."""
+    """`clock` is stream time. `error`: what every call raises, if anything. `ready_` and `days_` are what is read.
+
+    `reading`: how many read the stream now; `unheard`: how many more messages there are said to be than it ever gives.
+    """
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.wallet = Wallet("main")
@@ -95,6 +101,11 @@ class FakePurse:
         self.total: list[DayTotals] = []
         self.buckets: dict[str, FakeBucket] = {}
         self.looks: list[Look] = []
+        self.details: list[Detail] = []
+        self.wallet_day: WalletDay | None = None
+        self.stream: list[Stored] = []
+        self.reading = self.unheard = 0
+        self.breaks_off = False
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -108,6 +119,10 @@ class FakePurse:
         self._seq += 2
         entry = tell(self.wallet, seq=self._seq, ts=self.clock, asks=asks)
         self.wallet.check()
+        asked = msgspec.json.encode(AskMessage(asks=list(asks)))
+        told = msgspec.json.encode(Told(engine="e", upto=self._seq, n=1, told=[entry]))
+        self.stream.append(Stored(self._seq, self.clock, "ask", asked))
+        self.stream.append(Stored(self._seq + 1, self.clock, "told", chain.seal(told.removesuffix(b"}"), bytes(32))))
         return [
             Answered(self._heard(ask, outcome), entry.at, self._seq, self._seq + 1)
             for ask, outcome in zip(asks, entry.out, strict=True)
@@ -173,8 +188,24 @@ class FakePurse:
         if word == "plan":
             self.plan_reads += 1
             return msgspec.json.encode(self.wallet.plan)
-        days = [total for total in self.total if word == "days" or total.period == payload.decode()]
-        return msgspec.json.encode(days)
+        day = payload.decode()
+        if word == "span":
+            span = Span(day, 1, self._seq + 1 + self.unheard, False, self.wallet.scales, self.wallet.budget_units)
+            return msgspec.json.encode(span if day == self.wallet.day else None)
+        days = [total for total in self.total if word == "days" or total.period == day]
+        return msgspec.json.encode((days, self.wallet_day, self.details) if word == "details" else days)
+
+    async def read_stream(self, *, after: int) -> AsyncGenerator[Stored, None]:
+        self.reading += 1
+        try:
+            for stored in self.stream:
+                if stored.seq > after:
+                    yield stored
+            if self.breaks_off:
+                raise NoAnswer("the stream was not heard to its end")
+            await asyncio.Event().wait()  # as the stream: more may come at any time
+        finally:
+            self.reading -= 1
 
     async def status(self) -> Status | None:
         if self.error is not None or self.wallet.plan is None:

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from engine.errors import PurseError
-from web import estimate, health, keeping, operating, spending, watching
+from web import days, estimate, health, keeping, operating, spending, watching
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
@@ -25,7 +25,15 @@ from web.settings import Settings
 
 log = structlog.get_logger()
 
-_TABLES = (*spending.ROUTES, *estimate.ROUTES, *operating.ROUTES, *keeping.ROUTES, *watching.ROUTES, *health.ROUTES)
+_TABLES = (
+    *spending.ROUTES,
+    *estimate.ROUTES,
+    *operating.ROUTES,
+    *keeping.ROUTES,
+    *watching.ROUTES,
+    *days.ROUTES,
+    *health.ROUTES,
+)
 
 
 def make_app(purse: Purse, settings: Settings) -> web.Application:

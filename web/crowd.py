@@ -11,11 +11,11 @@ from typing import Literal, TypeAlias
 
 from web.problems import Problem, unavailable
 
-Queue: TypeAlias = Literal["hold", "settle", "call"]
+Queue: TypeAlias = Literal["hold", "settle", "call", "events"]
 
-INSIDE_MAX: dict[Queue, int] = {"hold": 4_096, "settle": 16_384, "call": 2_048}
+INSIDE_MAX: dict[Queue, int] = {"hold": 4_096, "settle": 16_384, "call": 2_048, "events": 16}
 """A hold inside costs about 10 KB and waits 5 s: more could not be answered in time anyway. A call through a proxy may
-bring some megabytes and stay for minutes."""
+bring some megabytes and stay for minutes. Whoever reads a day's decisions has a consumer on the stream meanwhile."""
 
 
 BYTES_INSIDE_MAX = 256 * 1024 * 1024
@@ -53,5 +53,7 @@ class Crowd:
 
 
 def _too_many(queue: Queue) -> Problem:
+    if queue == "events":
+        return unavailable("overloaded", "Too many are reading the stream at this moment; ask again.")
     what = "Nothing may be spent on it" if queue != "settle" else "Nothing was recorded"
     return unavailable("overloaded", f"Too many are asking at this moment. {what}; ask again with the same id.")

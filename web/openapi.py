@@ -121,6 +121,8 @@ def _parameters(route: Route) -> list[Body]:
     if route.keyed:
         meaning = "The id, if the body has none. Quoted or bare."
         found.append({"name": IDEMPOTENCY_KEY, "in": "header", "description": meaning, "schema": {"type": "string"}})
+    for name, meaning in route.query.items():
+        found.append({"name": name, "in": "query", "description": meaning, "schema": {"type": "integer"}})
     if route.path == "/readyz":
         found.append({"name": "verbose", "in": "query", "allowEmptyValue": True, "schema": {"type": "string"}})
     return found
@@ -130,7 +132,7 @@ def _response(status: int, meaning: str, route: Route) -> Body:
     if status >= 400:
         content: Body = {PROBLEM_JSON: {"schema": {"$ref": _REF.format(name="Problem")}}}
     else:
-        kind = {"type": "string"} if route.media_type == "text/event-stream" else {"type": "object"}
+        kind = {"type": "string"} if route.media_type != "application/json" else {"type": "object"}
         content = {route.media_type: {"schema": kind}}
     return {"description": meaning, "content": content}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from engine.core.documents import Life, Status
@@ -10,6 +10,7 @@ from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
 )
+from engine.journal import Stored
 from engine.read_record import Look
 
 
@@ -51,7 +52,8 @@ class Bucket(Protocol):
 class Purse(Protocol):
     """Every call may raise `NoAnswer` or `StreamRefused`: then nothing is known, and the caller must be refused.
 
-    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `day`.
+    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `details`, `span`.
+    `read_stream` gives the messages of the stream, for whoever takes them one by one.
     """
 
     def by(self, wait_s: float) -> int: ...
@@ -64,6 +66,7 @@ class Purse(Protocol):
     async def life(self, id: str) -> Life | None: ...
     async def read(self, word: str, payload: bytes = ...) -> bytes: ...
     async def ready(self) -> bool: ...
+    def read_stream(self, *, after: int) -> AsyncGenerator[Stored, None]: ...
     def follow_status(self) -> AsyncIterator[Status]: ...
     def bucket(self, word: str) -> Bucket: ...
     async def note(self, look: Look) -> None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -37,6 +37,8 @@ class Route:
     body_optional: bool = False
     keyed: bool = False
     """Whether `Idempotency-Key` is read."""
+    query: dict[str, str] = field(default_factory=dict)
+    """What may stand behind the `?`: name -> what it means. All of them whole numbers."""
     queue: Queue | None = None
     """Among whom it is counted while many ask at once."""
 

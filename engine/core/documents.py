@@ -109,6 +109,11 @@ class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
     `limit` is the newest limit a decision used, `peak` the highest `used` that was reached, the counts are of outcomes
     that touched this budget. `sealed`: the first day that was sealed at or after the period's end; `settled` and
     `extra` have changed by `settled_after_seal` and `extra_after_seal` since.
+
+    `refused`: by why; by "frozen" where the freeze was of this budget. `adjusted`: of `settled`, what operators
+    adjusted. `unreconciled`: by how much exact settlements that came too late to be charged (conflicts) differ from
+    what is charged, and of how many holds; an adjust that names the hold ends that. `wasted`: of every hold that has
+    ended, what it was granted and did not cost, so what nobody else could hold meanwhile; an overrun wastes nothing.
     """
 
     budget: str
@@ -133,3 +138,106 @@ class DayTotals(msgspec.Struct, omit_defaults=True, gc=False):
     sealed: Sealed | None = None
     settled_after_seal: int = 0
     extra_after_seal: int = 0
+    peak_at: int | None = None
+    open_holds: int = 0
+    wasted: int = 0
+    adjusted: int = 0
+    late: int = 0
+    unheld: int = 0
+    unreported: int = 0
+    corrected: int = 0
+    estimated: int = 0
+    conflicts: int = 0
+    unreconciled: int = 0
+    unreconciled_holds: int = 0
+
+
+class Spent(msgspec.Struct, omit_defaults=True, gc=False):
+    """One value of a label in one budget and period; None: of calls without that label."""
+
+    value: str | None = None
+    settled: int = 0
+    holds: int = 0
+    refused: int = 0
+
+
+class Breakdown(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A budget and period by the values of one label: those with most settled, and `other`, all else added up.
+
+    `others`: how many values are in `other`. `uncounted`: there are still more, beyond those that are told apart.
+    `other` also has what operators adjusted, which is of no call.
+    """
+
+    label: str
+    top: list[Spent]
+    other: Spent
+    others: int = 0
+    uncounted: bool = False
+
+
+class Point(msgspec.Struct, omit_defaults=True, gc=False):
+    """One step of a series, from `at` on: what came to be settled in it, and what was held as it ended."""
+
+    at: int
+    settled: int = 0
+    held: int = 0
+    holds: int = 0
+    refused: int = 0
+
+
+class Series(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """How a budget went in one period. A step in which nothing happened has no point.
+
+    `step_s`: 300, or 86,400 for days of the wallet. A point at the period's end has all that came after it. `before`:
+    the steps before the first point, added up, where there were too many to keep.
+    """
+
+    step_s: int
+    points: list[Point]
+    before: Point | None = None
+
+
+class Detail(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Who spent a budget in one period, and when, folded up to sequence `seq`. Once final it never changes.
+
+    Each breakdown's rows and `other` add up to `settled`. Final is what the wallet no longer remembers: what the
+    totals have settled beyond this `settled` was charged later still, and is of `other`. `more_labels`: calls had
+    more labels than are broken down. `series`: none for periods shorter than a day.
+    """
+
+    budget: str
+    period: str
+    seq: int
+    settled: int
+    breakdowns: list[Breakdown]
+    series: Series | None = None
+    more_labels: bool = False
+
+
+class WalletDay(msgspec.Struct, omit_defaults=True, gc=False):
+    """What was decided on one day of the wallet and is of no one budget, folded up to sequence `seq`.
+
+    `refused` has every refusal of the day by its reason, those that budgets count too.
+    """
+
+    day: str
+    seq: int
+    refused: dict[str, int] = {}
+    conflicts: int = 0
+    invalid: int = 0
+    unknown: int = 0
+    forgotten: int = 0
+
+
+class Span(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The ask messages of a day of the wallet, by sequence: from `first` on and before `until`, both known.
+
+    `closed`: the day is over. `scales`: of every unit that any plan had; `units`: of every budget.
+    """
+
+    day: str
+    first: int
+    until: int
+    closed: bool
+    scales: dict[str, int] = {}
+    units: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -59,6 +60,11 @@ class Api:
     async def get(self, path: str) -> Answer:
         async with self.session.get(self.url + path) as answer:
             return answer.status, await answer.json(content_type=None)
+
+    async def lines(self, path: str) -> list[dict[str, Any]]:
+        async with self.session.get(self.url + path) as answer:
+            assert answer.status == 200
+            return [json.loads(line) async for line in answer.content]
 
     async def hold(self, id: str, usd: str, **more: object) -> Answer:
         return await self.post("/v1/holds", {"id": id, "amounts": {"usd": usd}, "labels": LABELS, **more})
@@ -120,7 +126,21 @@ async def test_who_asks_and_then_reads_sees_it_at_once(api: Api) -> None:
     _, days = await api.get("/v1/days")
     (day,) = days["days"]
     assert (day["budget"], day["settled"], day["holds"], day["settles"]) == ("jev", "0.02", 20, 20)
-    assert (await api.get(f"/v1/days/{day['period']}"))[1]["budgets"] == [day]
+    (shown,) = (await api.get(f"/v1/days/{day['period']}"))[1]["budgets"]
+    assert {name: shown[name] for name in day} == day
+    assert [(one["settled"], one["holds"]) for one in shown["by"]["user"]["top"]] == [("0.02", 20)]
+    assert sum(point["holds"] for point in shown["series"]["points"]) == 20
+
+
+async def test_every_decision_of_today_can_be_read_line_by_line(api: Api) -> None:
+    for number in range(3):
+        assert (await api.hold(f"call-{number}", "0.01"))[0] == 201
+    days = {(await api.get("/v1/status"))[1]["as_of"][:10] for _ in range(2)}
+    found = [line for day in sorted(days) for line in await api.lines(f"/v1/days/{day}/events")]
+    assert [(line["kind"], line["outcome"]) for line in found][-3:] == [("hold", "held")] * 3
+    assert found[-1]["amounts"] == {"usd": "0.01"}
+    rest = await api.lines(f"/v1/days/{max(days)}/events?after={found[-2]['seq']}")
+    assert rest == found[-1:]
 
 
 async def test_a1_of_200_callers_at_once_exactly_the_dollar_is_granted(api: Api) -> None:

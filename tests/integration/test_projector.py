@@ -28,7 +28,7 @@ from integration.wire import Wire
 from nats.js.errors import NoKeysError
 
 from engine.client import Purse
-from engine.core.documents import DayTotals, Status
+from engine.core.documents import DayTotals, Detail, Status, WalletDay
 from engine.core.messages import Adjust, Again, Freeze, Held, Observe, Option, Settled
 from engine.core.plan import Budget, Plan
 from engine.embedded import EmbeddedServer
@@ -36,7 +36,9 @@ from engine.errors import NoAnswer, Untrusted
 from engine.journal import Journal
 from engine.service import Engine
 from engine.snapshots import Snapshots
-from projector.service import Projector, document_key
+from projector.bucket import documents as documents_of
+from projector.bucket import is_totals
+from projector.service import Projector
 
 PLAN = Plan(
     {
@@ -104,8 +106,7 @@ async def written(show: Show) -> dict[str, bytes]:
     """The documents, once all that the projector has folded is written."""
 
     async def all_of_them() -> dict[str, bytes] | None:
-        totals = show.projector.projection.totals
-        expected = {document_key(key): msgspec.json.encode(document) for key, document in totals.items()}
+        expected = documents_of(show.projector.projection)
         return expected if await documents(show.journal) == expected else None
 
     return await eventually(all_of_them)
@@ -135,7 +136,8 @@ async def test_every_period_has_a_document_that_says_how_far_it_is_folded(
     async with showing(nats_server, wallet_name) as show:
         await show.trade("a")
         status = await show.caught_up()
-        kept = {key: msgspec.json.decode(raw, type=DayTotals) for key, raw in (await written(show)).items()}
+        everything = await written(show)
+        kept = {key: msgspec.json.decode(raw, type=DayTotals) for key, raw in everything.items() if is_totals(key)}
         assert "jev.total" in kept
         total = kept["jev.total"]
         assert total.seq == status.seq
@@ -143,6 +145,10 @@ async def test_every_period_has_a_document_that_says_how_far_it_is_folded(
         assert (total.holds, total.settles, total.strays, total.overruns) == (6, 4, 1, 1)
         assert total.refused == {"never": 1}
         assert len(kept) == 4
+        details = {key: msgspec.json.decode(raw, type=Detail) for key, raw in everything.items() if "detail" in key}
+        assert {key.removesuffix(".detail") for key in details} == kept.keys()
+        by_user = next(one for one in details["jev.total.detail"].breakdowns if one.label == "user")
+        assert {one.value: one.holds for one in by_user.top} == {"u0": 3, "u1": 3, None: 0}
 
 
 async def test_a_projector_that_was_killed_writes_the_same_documents_again(
@@ -228,10 +234,19 @@ async def test_the_plan_and_the_days_can_be_read(nats_server: EmbeddedServer, wa
         assert {(day.budget, day.period) for day in days} >= {(one.name, one.period) for one in status.budgets}
         assert [day.start for day in days] == sorted((day.start for day in days), reverse=True)
         today = status.budgets[1].period
-        one = msgspec.json.decode(await show.purse.read("day", today.encode()), type=list[DayTotals])
+        one = await day_of(show, today)
         assert ("day", today) in {(day.budget, day.period) for day in one}
         assert all(day.period.startswith(today) for day in one)
-        assert msgspec.json.decode(await show.purse.read("day", b"1999-01-01")) == []
+        assert await day_of(show, "1999-01-01") == []
+
+
+async def day_of(show: Show, day: str) -> list[DayTotals]:
+    answer = await show.purse.read("details", day.encode())
+    totals, _, details = msgspec.json.decode(answer, type=tuple[list[DayTotals], WalletDay | None, list[Detail]])
+    assert {(one.budget, one.period) for one in details} == {
+        (one.budget, one.period) for one in totals if one.period == day
+    }
+    return totals
 
 
 async def test_nothing_is_answered_before_it_has_caught_up(

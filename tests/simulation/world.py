@@ -35,8 +35,9 @@ from engine.errors import NoAnswer, PurseError, Untrusted
 from engine.journal import Journal, Stored
 from engine.service import Engine
 from engine.snapshots import Snapshots
+from projector.bucket import documents as documents_of
 from projector.projection import Projection
-from projector.service import Projector, document_key
+from projector.service import Projector
 
 NATS = "nats://in-memory"
 WALLET = "main"
@@ -367,7 +368,7 @@ class World:
 
 def documents(projection: Projection) -> dict[str, bytes]:
     """Where the documents of a projection should stand, and what they say."""
-    return {BUCKET + document_key(key): msgspec.json.encode(totals) for key, totals in projection.totals.items()}
+    return {BUCKET + key: document for key, document in documents_of(projection).items()}
 
 
 def _settles(message: AskMessage) -> list[bytes]:

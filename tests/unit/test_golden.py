@@ -10,7 +10,21 @@ import msgspec
 import pytest
 
 from engine.core.chain import GENESIS, link, open_sealed, seal
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Life, Reading, Sealed, Status
+from engine.core.documents import (
+    Breakdown,
+    BudgetStatus,
+    DayTotals,
+    Detail,
+    Figure,
+    Life,
+    Point,
+    Reading,
+    Sealed,
+    Series,
+    Spent,
+    Status,
+    WalletDay,
+)
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -390,6 +404,44 @@ CARRIED: list[msgspec.Struct] = [
         settled_after_seal=-1,
         extra_after_seal=1,
     ),
+    DayTotals(
+        "jev",
+        "usd",
+        9,
+        "2026-11-30",
+        0,
+        86_400,
+        8,
+        1_000,
+        peak_at=11,
+        open_holds=12,
+        wasted=13,
+        adjusted=-14,
+        late=15,
+        unheld=16,
+        unreported=17,
+        corrected=18,
+        estimated=19,
+        conflicts=20,
+        unreconciled=-21,
+        unreconciled_holds=22,
+    ),
+    Detail("jev", "2026-11-30", 8, 7, []),
+    Detail(
+        "jev",
+        "2026-11-30",
+        8,
+        7,
+        [Breakdown("model", [Spent("m", 4, 1, 2), Spent(None, 1)], Spent(None, 2), 3, True)],
+        Series(300, [Point(300, 5, 6, 1, 2)], Point(0, 2)),
+        True,
+    ),
+    Spent("m", 4, 1, 2),
+    Breakdown("model", [], Spent(), 3, True),
+    Point(300, 5, 6, 1, 2),
+    Series(300, [], Point(0, 2)),
+    WalletDay("2026-11-30", 8),
+    WalletDay("2026-11-30", 8, {"late": 1}, 2, 3, 4, 5),
 ]
 
 STORED_CARRIED = """
@@ -452,6 +504,30 @@ STORED_CARRIED = """
 {"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000,
  "settled":1,"held":2,"extra":3,"sealed":{"day":"2026-11-30","end":86400,"seq":7,"at":86405},
  "settled_after_seal":-1,"extra_after_seal":1}
+
+{"budget":"jev","unit":"usd","scale":9,"period":"2026-11-30","start":0,"end":86400,"seq":8,"limit":1000,
+ "peak_at":11,"open_holds":12,"wasted":13,"adjusted":-14,"late":15,"unheld":16,"unreported":17,"corrected":18,
+ "estimated":19,"conflicts":20,"unreconciled":-21,"unreconciled_holds":22}
+
+{"budget":"jev","period":"2026-11-30","seq":8,"settled":7,"breakdowns":[]}
+
+{"budget":"jev","period":"2026-11-30","seq":8,"settled":7,
+ "breakdowns":[{"label":"model","top":[{"value":"m","settled":4,"holds":1,"refused":2},{"settled":1}],
+ "other":{"settled":2},"others":3,"uncounted":true}],
+ "series":{"step_s":300,"points":[{"at":300,"settled":5,"held":6,"holds":1,"refused":2}],
+ "before":{"at":0,"settled":2}},"more_labels":true}
+
+{"value":"m","settled":4,"holds":1,"refused":2}
+
+{"label":"model","top":[],"other":{},"others":3,"uncounted":true}
+
+{"at":300,"settled":5,"held":6,"holds":1,"refused":2}
+
+{"step_s":300,"points":[],"before":{"at":0,"settled":2}}
+
+{"day":"2026-11-30","seq":8}
+
+{"day":"2026-11-30","seq":8,"refused":{"late":1},"conflicts":2,"invalid":3,"unknown":4,"forgotten":5}
 """
 
 SEALED = (

@@ -11,6 +11,8 @@ from engine.core.messages import Entry, KnownUse, Loss, Option
 from engine.core.plan import Budget, LapsePolicy, Plan, Tier, Tiers
 from engine.core.restore import NotRestoredError, load
 from engine.core.tell import read
+from projector.bucket import documents
+from projector.details import _Open
 from projector.projection import Projection
 
 TOMORROW = "2026-12-01"
@@ -67,27 +69,47 @@ class Shown(Books):
 def remembered(projection: Projection) -> dict[str, object]:
     """All of it, but for which documents must be written, and what of dropped meters it has not let go yet."""
     meters = projection.wallet.metering
+    books, details = projection.books, projection.details
+    seen = {key: books._seen[key] for key, meter in meters.items() if meter.used or key in books._seen}
     known = {
         "wallet": projection.wallet.dump(),
-        "totals": projection.totals,
-        "sealed": projection.sealed,
-        "_unsealed": projection._unsealed,
-        "_seen": {key: projection._seen[key] for key, meter in meters.items() if meter.used or key in projection._seen},
-        "_lives": projection._lives.dump(projection.wallet.at),
-        "dirty": ...,
+        "books": _all_of(books, by_key=books.by_key, sealed=books.sealed, _unsealed=books._unsealed, _seen=seen),
+        "details": _all_of(
+            details,
+            final=details.final,
+            _open={key: _all_of_open(one) for key, one in details._open.items()},
+            _ends=sorted(details._ends),
+            _seq=...,  # these are those of the message that is folded
+            _at=...,
+            _horizon=...,
+            _zone=...,
+        ),
+        "wallet_days": _all_of(projection.wallet_days, days=projection.wallet_days.days),
+        "differences": _all_of(projection.differences, by_hold=projection.differences.by_hold),
+        "lives": _all_of(projection.lives, _closed=projection.lives.dump(projection.wallet.at)),
     }
     assert vars(projection).keys() == known.keys(), "what it remembers must be restored, and compared here"
     return known
+
+
+def _all_of(part: object, **known: object) -> dict[str, object]:
+    """What a part remembers, but for its wallet and for which documents must be written."""
+    assert vars(part).keys() - {"_wallet", "_details", "dirty"} == known.keys()
+    return known
+
+
+def _all_of_open(one: _Open) -> tuple[object, ...]:
+    one.document()  # brings the newest point up to date
+    assert {*one.__slots__} == {"course", "seq", "spenders", "totals", "written"}
+    spenders = one.spenders
+    assert {*spenders.__slots__} == {"_all", "_beyond", "_rows", "_who", "more_labels"}
+    return one.totals, one.course, one.seq, spenders.known()
 
 
 def fold(projection: Projection, seq: int, raw: bytes, entry: Entry) -> None:
     message = read(raw)
     stored = msgspec.json.decode(msgspec.json.encode(entry), type=Entry)
     projection.fold(seq=seq, asks=message.asks if message is not None else None, entry=stored)
-
-
-def documents(projection: Projection) -> dict[tuple[str, str], bytes]:
-    return {key: msgspec.json.encode(totals) for key, totals in projection.totals.items()}
 
 
 def usd(written: str) -> int:
@@ -152,7 +174,7 @@ def test_old_periods_are_kept_however_many_there_are() -> None:
     for minute in range(60):
         shown.at(f"09:{minute:02}").hold(f"h{minute}", "0.10")
         shown.settle(f"h{minute}", "0.05")
-        shown.projection.dirty.clear()  # written
+        shown.projection.books.dirty.clear()  # written
     shown.at("12:00").adjust("0.01", budget="minute", period="2026-11-30T09:00Z")
     assert len(shown.projection.totals) == 60
     assert {totals.settled for totals in shown.projection.totals.values()} == {usd("0.05"), usd("0.06")}
@@ -371,7 +393,9 @@ def test_m18_folded_again_from_the_beginning_it_gives_the_same_documents() -> No
     for seq, (raw, entry) in enumerate(zip(shown.raw, shown.entries, strict=True), start=1):
         fold(again, seq, raw, entry)
         if seq % 7 == 0:
-            again.dirty.clear()  # written meanwhile
+            again.books.dirty.clear()
+            for key in again.details.unwritten():  # written meanwhile
+                again.details.written(key, again.details.upto(key))
     assert documents(again) == documents(shown.projection)
     assert again.status(shown.ts) == shown.status()
 
@@ -379,19 +403,21 @@ def test_m18_folded_again_from_the_beginning_it_gives_the_same_documents() -> No
 def test_what_has_changed_since_it_was_written_is_dirty_and_nothing_else() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
-    shown.projection.dirty.clear()
+    shown.projection.books.dirty.clear()
     shown.tick()
-    assert shown.projection.dirty == set()
+    assert shown.projection.books.dirty == set()
     shown.at(f"{TOMORROW} 09:00").hold("b", "0.40")
-    assert shown.projection.dirty == {("jev", TODAY), ("jev", TOMORROW)}, "the first lapsed, the second began"
+    assert shown.projection.books.dirty == {("jev", TODAY), ("jev", TOMORROW)}, "the first lapsed, the second began"
 
 
-def test_a_message_that_cannot_be_read_changes_nothing_but_the_sequence() -> None:
+def test_a_message_that_cannot_be_read_is_counted_and_changes_nothing_but_the_sequence() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
     before = documents(shown.projection)
     shown.send_raw(b"not an ask message")
-    assert documents(shown.projection) == before
+    after = documents(shown.projection)
+    assert after.pop(f"{TODAY}.wallet.day") == b'{"day":"2026-11-30","seq":3,"invalid":1}'
+    assert after == before
     assert shown.status().seq == shown.seq
 
 
@@ -399,7 +425,7 @@ def test_totals_of_another_schema_are_not_restored() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
     beside = shown.projection.beside()
-    for other, why in ((beside.replace(b'"schema":2', b'"schema":1'), "schema 1"), (b"", "no totals")):
+    for other, why in ((beside.replace(b'"schema":3', b'"schema":2'), "schema 2"), (b"", "no totals")):
         with pytest.raises(NotRestoredError, match=why):
             Projection.restored(load(shown.wallet.dump()), other)
 
@@ -407,9 +433,9 @@ def test_totals_of_another_schema_are_not_restored() -> None:
 def test_after_a_restart_every_document_is_written_again() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
-    shown.projection.dirty.clear()
+    shown.projection.books.dirty.clear()
     restored = Projection.restored(load(shown.wallet.dump()), shown.projection.beside())
-    assert restored.dirty == {("jev", TODAY)}
+    assert restored.books.dirty == {("jev", TODAY)}
 
 
 # --- sealed days ------------------------------------------------------------------------------------------------------
@@ -422,7 +448,7 @@ def test_a_day_shows_by_what_and_when_it_was_sealed() -> None:
     shown.at(f"{TOMORROW} 00:00:05").tick()
     assert shown.day().sealed == Sealed(TODAY, moment(f"{TOMORROW} 00:00"), shown.seq, moment(f"{TOMORROW} 00:00:05"))
     assert (shown.day().seq, shown.day().settled_after_seal) == (shown.seq, 0)
-    assert ("jev", TODAY) in shown.projection.dirty
+    assert ("jev", TODAY) in shown.projection.books.dirty
 
 
 def test_what_is_charged_to_a_sealed_day_counts_there_and_is_shown_apart() -> None:

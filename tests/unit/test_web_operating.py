@@ -12,7 +12,6 @@ from desk_client import DOLLAR, KEY, NEURON, PLAN, Desk, open_desk
 from fake_purse import NS
 from structlog.testing import capture_logs
 
-from engine.core.documents import DayTotals, Sealed
 from engine.core.messages import (
     Adjust,
     Observe,
@@ -160,51 +159,6 @@ async def test_the_first_plan_can_be_posted_and_serves_at_once() -> None:
         planned = await desk.post("/v1/plan", {"plan": plan_to_json(PLAN), "replaces": ""})
         held = await desk.hold("a", "0.1")
     assert (planned.status, held.status) == (200, 201)
-
-
-# --- days -------------------------------------------------------------------------------------------------------------
-
-TOTAL = DayTotals(
-    "jev", "usd", 9, "2026-11-30", 1_795_996_800 * NS, 1_796_083_200 * NS, 42, DOLLAR, settled=DOLLAR // 2,
-    held=DOLLAR // 4, peak=DOLLAR, holds=3, settles=2, refused={"busy": 1},
-)  # fmt: skip
-
-
-async def test_the_days_are_written_as_decimal_strings(desk: Desk) -> None:
-    desk.purse.total = [TOTAL]
-    days = (await desk.get("/v1/days"))["days"]
-    assert days == [
-        {
-            "budget": "jev", "unit": "usd", "period": "2026-11-30",
-            "starts_at": "2026-11-30T00:00:00.000Z", "ends_at": "2026-12-01T00:00:00.000Z",
-            "limit": "1", "settled": "0.5", "held": "0.25", "extra": "0", "used": "0.75",
-            "remaining": "0.25", "peak": "1",
-            "used_pct": 75.0, "first_exhausted_at": None, "holds": 3, "settles": 2, "refused": {"busy": 1},
-            "overruns": 0, "strays": 0, "lapsed": 0, "sealed": None, "after_seal": {"settled": "0", "extra": "0"},
-            "seq": 42,
-        }
-    ]  # fmt: skip
-
-
-async def test_one_day_is_found_by_its_name(desk: Desk) -> None:
-    desk.purse.total = [TOTAL]
-    found = await desk.get("/v1/days/2026-11-30")
-    missing = await desk.get("/v1/days/2026-11-29")
-    wrong = await desk.get("/v1/days/" + "9" * 65)
-    assert (found["day"], found["budgets"][0]["used"]) == ("2026-11-30", "0.75")
-    assert (missing.status, wrong.status, wrong["field"]) == (404, 400, "day")
-
-
-async def test_c19_a_sealed_day_shows_its_seal_and_what_came_after(desk: Desk) -> None:
-    sealed = Sealed("2026-11-30", 1_796_083_200 * NS, 77, 1_796_083_201 * NS)
-    desk.purse.total = [
-        msgspec.structs.replace(TOTAL, sealed=sealed, settled_after_seal=DOLLAR // 4, extra_after_seal=-1),
-        msgspec.structs.replace(TOTAL, budget="other"),
-    ]
-    found = await desk.get("/v1/days/2026-11-30")
-    shown = {"day": "2026-11-30", "seq": 77, "at": "2026-12-01T00:00:01.000Z"}
-    assert (found["sealed"], found["budgets"][0]["sealed"], found["budgets"][1]["sealed"]) == (shown, shown, None)
-    assert found["budgets"][0]["after_seal"] == {"settled": "0.25", "extra": "-0.000000001"}
 
 
 # --- who may do what --------------------------------------------------------------------------------------------------
