@@ -16,7 +16,7 @@ from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
 from web.openapi import openapi_route
 from web.page import ASK, NOW, STATUS, add_page
-from web.pages import acts, budget, sign_in
+from web.pages import acts, budget, keys, sign_in
 from web.pages.serving import SESSIONS, add_page_routes
 from web.pages.sessions import Sessions
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
@@ -38,7 +38,7 @@ _TABLES = (
     *health.ROUTES,
 )
 
-_PAGES = (*sign_in.PAGES, *budget.PAGES, *acts.PAGES)
+_PAGES = (*sign_in.PAGES, *budget.PAGES, *acts.PAGES, *keys.PAGES)
 
 
 def make_app(purse: Purse, settings: Settings) -> web.Application:
@@ -54,6 +54,7 @@ def make_app(purse: Purse, settings: Settings) -> web.Application:
     add_page(app)
     app[SESSIONS] = Sessions(settings.admin_key)
     sign_in.add_sign_in(app)
+    keys.add_keys(app)
     add_page_routes(app, _PAGES)
     add_ask_box(app)
     add_proxies(app, settings)

@@ -103,6 +103,11 @@ async def resumed(desk: Desk, session: Session | None) -> Caller | None:
     return caller if caller is not None and caller.ended is None and caller.sees_all else None
 
 
+async def still_in(request: web.Request) -> bool:
+    """Whether whoever asked for something long is still signed in. Raises `PurseError`."""
+    return await resumed(request.app[DESK], session_of(request)) is not None
+
+
 def _to_sign_in(request: web.Request) -> web.HTTPSeeOther:
     then = request.rel_url.raw_path_qs if request.method == "GET" else "/budget"
     return web.HTTPSeeOther(f"/sign-in?{urlencode({'then': then})}")
