@@ -72,7 +72,7 @@ def _serve(page: Page) -> Callable[[web.Request], Awaitable[web.StreamResponse]]
                 await _check_form(request, session)
             desk.gate.check(caller, page.access)
             if page.method == "GET" and page.recorded:
-                at = request.rel_url.raw_path[:LOOK_CHARS_MAX]
+                at = request.rel_url.raw_path_qs[:LOOK_CHARS_MAX]
                 await desk.purse.note(Look(caller.name, at, request_id_of(request)))
             return await page.handler(request, desk, visitor)
         except Problem as problem:
