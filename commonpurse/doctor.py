@@ -6,81 +6,35 @@ time, which append one ask to the stream each, and putting back a store that was
 
 from __future__ import annotations
 
+import os
 import secrets
-import shutil
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from commonpurse.aside import copies_of, store_of
+from commonpurse.aside import store_of
+from commonpurse.findings import Patient, Report, State
 from commonpurse.record_server import server_of
 from commonpurse.sealed_days import differing, in_words, wrong_in_words
+from commonpurse.surroundings import look_around, look_at_port
 from commonpurse.survey import Survey, Untold, loss_of, survey, witnesses
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Clock, Done, Loss, Planned
 from engine.core.plan import Plan
 from engine.core.tell import tell
-from engine.errors import Misconfigured, NoAnswer, PurseError, StreamRefused, Untrusted
-from engine.journal import NO_STREAM, Journal
+from engine.errors import NoAnswer, PurseError, StreamRefused, Untrusted
+from engine.journal import NO_STREAM, Journal, public_address
 from engine.plan_file import DEFAULT_PLAN
 from engine.plan_file import read as read_plan
-from engine.prices.own import read_own
 from engine.service import CLOCK_AHEAD_S_MAX
 from engine.stream_clock import written
 from engine.witness import FOLDER, ROLES
 from projector.seal_witness import Known, known, path_of
 
 CLOCK_OFF_S_MAX = 60
-FREE_BYTES_MIN = 256 * 1024 * 1024
 APPEND_WAIT_S = 30.0
 ENGINE_WAIT_S = 1.0
 NS = 1_000_000_000
-
-State = Literal["ok", "problem", "untrusted"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patient:
-    """What is looked at. `nats`: a server that runs elsewhere; else the one on the data folder, started if need be.
-
-    `now`: this machine's clock, ns.
-    """
-
-    data: Path
-    wallet: str = "main"
-    nats: str | None = None
-    config: Path | None = None
-    now: Callable[[], int] = time.time_ns
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at, in words for the person who must do something about it."""
-
-    check: str
-    state: State
-    says: str
-
-
-class Report(msgspec.Struct):
-    """All that was looked at. `lost`: ranges of sequences; `loss` and `clock`: what was appended, if anything."""
-
-    findings: list[Finding] = []
-    lost: list[tuple[int, int]] = []
-    loss: Loss | None = None
-    clock: Clock | None = None
-
-    def add(self, check: str, says: str, *, state: State = "ok") -> None:
-        self.findings.append(Finding(check, state, says))
-
-    @property
-    def exit_code(self) -> int:
-        """0 all is well, 1 there are problems, 4 the stream cannot be trusted."""
-        states = {finding.state for finding in self.findings}
-        return 4 if "untrusted" in states else 1 if "problem" in states else 0
 
 
 async def examine(
@@ -91,9 +45,7 @@ async def examine(
     With `skip_time`, append the clock that covers the stamps that are ahead of this machine's clock.
     """
     report = Report()
-    _look_at_config(patient, report)
-    _look_at_disk(patient, report)
-    _look_at_copies(patient, report)
+    look_around(patient, report, os.environ)
     if patient.nats is None and not store_of(patient.data).is_dir():
         report.add("stream", f"There is no store in {patient.data} yet: `purse up` makes it.", state="problem")
         return report
@@ -102,6 +54,8 @@ async def examine(
             if accept_loss:
                 await journal.ensure_stream()
             witnessed = known(path_of(patient.data, patient.wallet))  # first: it may grow while the stream is read
+            await journal.check_stream()
+            report.add("settings", "The stream is set as this release relies on.")
             found = await survey(journal, patient.data)
             _explain(found, report)
             _look_at_clock(found, patient.now(), report)
@@ -127,43 +81,13 @@ async def _server(patient: Patient, report: Report) -> AsyncIterator[str]:
             report.add("server", f"`purse up` runs on {patient.data}.")
         elif found.kind == "started":
             report.add("server", "Nothing runs here now; a server was started to look, on this machine only.")
+            look_at_port(patient, report, os.environ)
+        else:
+            report.add("server", f"A NATS server is looked at: {public_address(found.url)}.")
         yield found.url
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
-
-
-def _look_at_config(patient: Patient, report: Report) -> None:
-    if patient.config is None:
-        return report.add("config", "No config file was named: the plan on the stream is the one in force.")
-    try:
-        read_own(read_plan(patient.config).local.prices)
-    except Misconfigured as error:
-        return report.add("config", str(error), state="problem")
-    return report.add("config", f"{patient.config} can be read.")
-
-
-def _look_at_disk(patient: Patient, report: Report) -> None:
-    there = next(folder for folder in (patient.data, *patient.data.resolve().parents) if folder.is_dir())
-    free = shutil.disk_usage(there).free
-    store = store_of(patient.data)
-    size = sum(file.stat().st_size for file in store.rglob("*") if file.is_file()) if store.is_dir() else 0
-    says = f"{_megabytes(free)} are free, the store takes {_megabytes(size)}."
-    if free < FREE_BYTES_MIN:
-        report.add("disk", f"{says} The stream will soon refuse: make room.", state="problem")
-    elif free < 2 * size:
-        report.add("disk", f"{says} Too little to set a copy aside after an unclean stop.", state="problem")
-    else:
-        report.add("disk", says)
-
-
-def _look_at_copies(patient: Patient, report: Report) -> None:
-    copies = copies_of(patient.data)
-    if copies:
-        names = ", ".join(copy.name for copy in copies)
-        report.add("copies", f"Set aside before a server touched the store after an unclean stop: {names}.")
-    else:
-        report.add("copies", "No copy of the store is set aside; one is made after an unclean stop.")
 
 
 def _look_at_clock(found: Survey, now: int, report: Report) -> None:
@@ -267,10 +191,6 @@ _WAYS_OUT = (
     "documents still know, those nobody knows enough of are frozen until they reset, and calls that were open are "
     "charged when they settle."
 )
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1_000_000:,.0f} MB"
 
 
 # --- accepting --------------------------------------------------------------------------------------------------------

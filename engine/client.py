@@ -28,13 +28,14 @@ from engine.bucket import Bucket
 from engine.core import amounts as written
 from engine.core import checks
 from engine.core.amounts import SCALES, AmountError
-from engine.core.documents import Life, Status
+from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status
 from engine.core.messages import (
     Adjust,
     Amounts,
     AnyAsk,
     AnyOutcome,
     Clock,
+    Counted,
     Freeze,
     Held,
     Hold,
@@ -48,6 +49,7 @@ from engine.core.messages import (
     Revoke,
     Settle,
     Thaw,
+    Visit,
 )
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
@@ -55,6 +57,7 @@ from engine.journal import Journal, Stored
 from engine.pieces import messages
 from engine.read_record import Look, ReadRecord
 from engine.spool import Spool
+from engine.visit_secret import VisitSecret
 
 __all__ = ["Answered", "Holding", "Purse"]
 
@@ -71,6 +74,8 @@ Said: TypeAlias = Mapping[str, "str | int | Decimal"]
 
 Document = TypeVar("Document")
 
+_counted = msgspec.json.Decoder(Counted)
+
 
 class Purse:
     """One client of one wallet. Made by `Purse.connect`; safe for any number of concurrent callers."""
@@ -79,6 +84,7 @@ class Purse:
         self.journal = journal
         self._asker = Asker(journal, spool)
         self._spool = spool
+        self._visit_secret = VisitSecret(journal)
         self._scales: dict[str, int] = dict(SCALES)
         self._plan: Plan | None = None
         self._plan_again_at = 0.0
@@ -98,12 +104,13 @@ class Purse:
         ):
             purse = cls(journal, spool)
             await purse._asker.start()
-            minding = asyncio.create_task(purse._asker.run())
+            minding = [asyncio.create_task(work) for work in (purse._asker.run(), purse._asker.heard.run())]
             try:
                 yield purse
             finally:
                 await purse._asker.close(CLOSE_WAIT_S)
-                minding.cancel()
+                for task in minding:
+                    task.cancel()
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -145,7 +152,12 @@ class Purse:
     @property
     def receipt(self) -> tuple[int, str]:
         """Sequence and chain of the newest told this client has heard."""
-        return self._asker.receipt
+        return self._asker.heard.newest
+
+    @property
+    def contradiction(self) -> str:
+        """Why the stream cannot be believed: it denies what this client has heard. "" while it does not."""
+        return self._asker.heard.contradiction
 
     async def hold(
         self,
@@ -261,6 +273,14 @@ class Purse:
         """The wallet as the projector sees it now; None if no projector answers."""
         return await self._read("read.status", b"", Status)
 
+    async def engine_figures(self) -> EngineFigures | None:
+        """What the engine that speaks counts of its own work; None if it does not answer."""
+        return await self._read("figures", b"", EngineFigures)
+
+    async def projector_figures(self) -> ProjectorFigures | None:
+        """What was decided since the wallet began, by outcome; None if no projector answers."""
+        return await self._read("read.figures", b"", ProjectorFigures)
+
     async def life(self, id: str) -> Life | None:
         """One call; None if the wallet does not remember it. Raises `NoAnswer` if no projector answers."""
         answer = await self._request("read.life", id.encode())
@@ -293,6 +313,17 @@ class Purse:
         except NoAnswer:
             return False
         return True
+
+    async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None:
+        """Have a visit counted, on no record. None if no engine answers in time: then the caller counts for itself."""
+        try:
+            return _counted.decode(await self._request("visit", msgspec.json.encode(visit), wait_s=wait_s))
+        except (NoAnswer, msgspec.DecodeError):
+            return None
+
+    async def visit_secret(self) -> bytes | None:
+        """What all web processes of the wallet hash addresses with; None while it cannot be had."""
+        return await self._visit_secret.get()
 
     async def follow_status(self) -> AsyncGenerator[Status, None]:
         """Live statuses. Latest wins: a slow reader misses the ones between, never the newest."""

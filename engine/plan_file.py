@@ -15,9 +15,10 @@ from importlib.metadata import version
 from importlib.resources import files
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from engine.core import limits
 from engine.core.amounts import SCALES, AmountError, format_amount, parse
@@ -92,13 +93,20 @@ class _Tier(msgspec.Struct, frozen=True):
     grade: int
 
 
+PerMinute: TypeAlias = Annotated[int, Meta(ge=0, le=limits.VISITS_PER_MINUTE_MAX)]
+
+
 class WebTable(msgspec.Struct, frozen=True):
-    """`[web]`: where one web process listens, what a used-up budget answers, which proxies it believes."""
+    """`[web]`: where one web process listens, what a used-up budget answers, which proxies it believes,
+    how often one stranger may come and how long an engine has to count that."""
 
     host: str = "127.0.0.1"
     port: int = 8080
     refusal_status: Literal[402, 403, 429] = 402
     trusted_proxies: list[str] = []
+    asks_per_minute: PerMinute = limits.VISITS_ASK_PER_MINUTE
+    estimates_per_minute: PerMinute = limits.VISITS_ESTIMATE_PER_MINUTE
+    visit_wait_ms: Annotated[int, Meta(ge=1, le=limits.VISIT_WAIT_MS_MAX)] = 100
 
 
 class Local(msgspec.Struct, frozen=True):
@@ -110,6 +118,7 @@ class Local(msgspec.Struct, frozen=True):
     ask: dict[str, object] = {}
     alerts: dict[str, object] = {}
     observers: dict[str, object] = {}
+    seals: dict[str, object] = {}
 
 
 class PurseFile(msgspec.Struct, frozen=True):

@@ -44,6 +44,8 @@ from engine.receipts import Receipt
 from engine.recorded import Recorded
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import NS, StreamClock, written
+from engine.tallies import Tallies
+from engine.visit_counter import VisitCounter
 from engine.witness import Seen, Witness, check_own
 
 TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is tried again
@@ -64,7 +66,7 @@ _TICK = _encoder.encode(AskMessage(asks=[]))
 class Decided(msgspec.Struct, frozen=True, gc=False):
     """An ask message that was decided and waits for its told. `answers`: the outcomes as the caller hears them.
 
-    `seen` is its sender's newest receipt.
+    `seen` is its sender's newest receipt, `read_at` when it was read (monotonic, s).
     """
 
     seq: int
@@ -75,6 +77,7 @@ class Decided(msgspec.Struct, frozen=True, gc=False):
     sender: str
     answers: list[AnyOutcome]
     seen: str
+    read_at: float
 
 
 class Proposal(msgspec.Struct, frozen=True, gc=False):
@@ -122,6 +125,8 @@ class Engine:
         self._clock = StreamClock()
         self._now = now if now is not None else lambda: time.time_ns()
         self._clocks = Clocks()
+        self._tallies = Tallies()
+        self.visits = VisitCounter(self._clock.now, lambda: self._mine)
         self._told_upto = 0
         self._losses = Losses(journal)
         self._witness = Witness(data, journal.names.wallet, "engine")
@@ -146,7 +151,11 @@ class Engine:
             self._replayed()
         self._follower.last = self.wallet.upto
         client, names = self._journal.client, self._journal.names
-        asking = await client.subscribe(names.subject("ready"), cb=self._on_ready_asked)
+        asking = [
+            await client.subscribe(names.subject("ready"), cb=self._on_ready_asked),
+            await client.subscribe(names.subject("visit"), cb=self.visits.on_visit),
+            await client.subscribe(names.subject("figures"), cb=self._on_figures_asked),
+        ]
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._follower.run())
@@ -161,7 +170,8 @@ class Engine:
             if self.ready.is_set():
                 self._witness.write(self._seen())
             if client.is_connected:
-                await asking.unsubscribe()
+                for subscription in asking:
+                    await subscription.unsubscribe()
 
     async def _restore(self) -> None:
         """Begin where the newest good snapshot was taken. Raises `Untrusted` if the stream contradicts it.
@@ -220,6 +230,7 @@ class Engine:
                 sender=message.sender if message is not None and INBOX.fullmatch(message.sender) else "",
                 answers=heard,
                 seen=stored.seen,
+                read_at=time.monotonic(),
             )
         )
         self._check_rules()
@@ -239,6 +250,7 @@ class Engine:
             covered, linked, mine = self._compared(stored)
         for _ in covered:
             self._decided.popleft()
+        self._tally(covered)
         reply = mine or self._proposal is not None
         self.told_seq, self.chain, self._proposal = stored.seq, linked, None
         self._told_upto = covered[-1].seq
@@ -399,6 +411,20 @@ class Engine:
         if self.ready.is_set() and INBOX.fullmatch(message.reply):
             state = {"ready": True, "upto": self.wallet.upto, "told": self.told_seq, "engine": self.instance}
             await message.respond(_encoder.encode(state))
+
+    def _tally(self, told: Sequence[Decided]) -> None:
+        """How long they took; what was read in a replay took nobody's time."""
+        if self.ready.is_set():
+            now = time.monotonic()
+            for decided in told:
+                self._tallies.took(now - decided.read_at)
+
+    async def _on_figures_asked(self, message: Msg) -> None:
+        if self._mine and self.ready.is_set() and message.reply:
+            figures = self._tallies.figures(
+                told_upto=self._told_upto, waiting=len(self._decided), visits_slowed=self.visits.slowed
+            )
+            await message.respond(_encoder.encode(figures))
 
     # --- trusting -----------------------------------------------------------------------------------------------------
 

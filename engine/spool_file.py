@@ -228,6 +228,20 @@ class SpoolFile:
         os.close(self._descriptor)  # after the unlink: whoever waits for the lock then finds that it is gone
 
 
+def asks_in(path: Path) -> int:
+    """How many asks a file keeps, for whoever only looks: it is neither locked nor mended. Raises `OSError`."""
+    kept: dict[int, int] = {}
+    for line in path.read_bytes().splitlines(keepends=True):
+        record = _record(line)
+        if record is None:
+            continue
+        for n in record.struck:
+            kept.pop(n, None)
+        if record.asks:
+            kept[record.n] = len(record.asks)
+    return sum(kept.values())
+
+
 def _line(body: bytes) -> bytes:
     return b"%08x %b %b\n" % (len(body), _checksum(body), body)
 

@@ -44,7 +44,7 @@ from projector.spenders import Spenders
 from projector.totals import Totals, TotalsKey
 from projector.wallet_days import WalletDays
 
-BESIDE_SCHEMA = 3  # of what a snapshot remembers beside the wallet: another shape needs another number
+BESIDE_SCHEMA = 4  # of what a snapshot remembers beside the wallet: another shape needs another number
 
 _encoder = msgspec.json.Encoder()
 
@@ -68,6 +68,8 @@ class _Beside(msgspec.Struct, frozen=True):
     details: AllKnown
     days: list[WalletDay]
     differences: list[Difference]
+    outcomes: dict[str, int]
+    lapsed: int
 
 
 class Projection:
@@ -80,6 +82,8 @@ class Projection:
         self.wallet_days = WalletDays()
         self.differences = Differences()
         self.lives = Lives(self.wallet)
+        self.outcomes: dict[str, int] = {}  # "ask outcome" -> how often since the wallet began
+        self.lapsed = 0
 
     @property
     def totals(self) -> dict[TotalsKey, DayTotals]:
@@ -108,12 +112,14 @@ class Projection:
         self.books.forget_dropped()
         if asks is None:
             for outcome in entry.out:
+                self._tally("message", outcome)
                 self.wallet_days.take(wallet.day, seq, outcome)
         for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
             self._take(ask, outcome)
 
     def _take(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
         wallet = self.wallet
+        self._tally(str(type(ask).__struct_config__.tag), outcome)
         before = self._before(ask) if isinstance(ask, Settle) else None
         evolve.evolve(wallet, ask, outcome)
         match outcome, ask:
@@ -128,6 +134,10 @@ class Projection:
                 self._adjusted(ask, outcome)
             case _:
                 self._others(ask, outcome)
+
+    def _tally(self, asked: str, outcome: AnyOutcome) -> None:
+        told = f"{asked} {type(outcome).__struct_config__.tag}"
+        self.outcomes[told] = self.outcomes.get(told, 0) + 1
 
     def _others(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
         """What is neither granted nor charged."""
@@ -197,6 +207,7 @@ class Projection:
     def _lapse(self, lapsed: Lapsed) -> None:
         record = self.wallet.open[lapsed.hold]
         evolve.lapse(self.wallet, lapsed)
+        self.lapsed += 1
         for bound in record.bound:
             totals, spenders, settled = self.books.refresh(bound.meter)
             _charge(spenders, record.labels, settled)
@@ -305,6 +316,8 @@ class Projection:
             self.details.known(),
             list(self.wallet_days.days.values()),
             list(self.differences.by_hold.values()),
+            self.outcomes,
+            self.lapsed,
         )
         return _encoder.encode(beside)
 
@@ -327,6 +340,7 @@ class Projection:
         projection.wallet_days = WalletDays(kept.days)
         projection.differences = Differences(kept.differences)
         projection.lives.load(kept.lives)
+        projection.outcomes, projection.lapsed = kept.outcomes, kept.lapsed
         return projection
 
 

@@ -19,7 +19,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from engine.core import chain
-from engine.core.documents import DayTotals, Status
+from engine.core.documents import DayTotals, ProjectorFigures, Status
 from engine.core.messages import AnyAsk
 from engine.core.restore import NotRestoredError
 from engine.core.tell import read
@@ -65,11 +65,18 @@ class Observing(Protocol):
         """The status, with how reading fares."""
 
 
+class Running(Protocol):
+    """Something that goes on beside the projector."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+
+
 class Projector:
     """One projector of one wallet.
 
     Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness; without
-    `observers` nobody here asks providers for their figures.
+    `observers` nobody here asks providers for their figures; without `deliveries` seals go nowhere else.
     """
 
     def __init__(
@@ -79,11 +86,12 @@ class Projector:
         snapshots: Snapshots | None = None,
         data: Path | None = None,
         observers: Observing | None = None,
+        deliveries: Running | None = None,
     ) -> None:
         self.projection = Projection(journal.names.wallet)
         self.caught_up = asyncio.Event()
         self._journal = journal
-        self._observers = observers
+        self._observers, self._deliveries = observers, deliveries
         self._chain = chain.GENESIS
         self._told_seq = 0
         self._keeper = Keeper(snapshots, lambda: self.projection.beside()) if snapshots is not None else None
@@ -116,6 +124,7 @@ class Projector:
             "status": lambda _: _encoder.encode(self._status()),
             "life": lambda id: _encoder.encode(self.projection.life(id.decode(errors="replace"))),
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
+            "figures": lambda _: _encoder.encode(self._figures()),
             "days": lambda _: _encoder.encode(self._days("")),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
         }
@@ -133,6 +142,8 @@ class Projector:
                 tasks.create_task(self._seals.keep())
                 if self._observers is not None:
                     tasks.create_task(self._observe(self._observers))
+                if self._deliveries is not None:
+                    tasks.create_task(self._deliveries.run())
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
             self._seals.write()
             if self._keeper is not None:
@@ -213,6 +224,10 @@ class Projector:
     def _status(self) -> Status:
         status = self.projection.status(self._clock.now())
         return status if self._observers is None else self._observers.shown(status)
+
+    def _figures(self) -> ProjectorFigures:
+        folded = self.projection
+        return ProjectorFigures(folded.wallet.upto, folded.outcomes, folded.lapsed)
 
     async def _observe(self, observers: Observing) -> None:
         await self.caught_up.wait()

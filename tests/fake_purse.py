@@ -16,8 +16,10 @@ from engine.core.documents import (
     BudgetStatus,
     DayTotals,
     Detail,
+    EngineFigures,
     Figure,
     Life,
+    ProjectorFigures,
     Reading,
     Span,
     Status,
@@ -29,10 +31,13 @@ from engine.core.messages import (
     AnyOutcome,
     ApplyPlan,
     AskMessage,
+    Counted,
     Told,
+    Visit,
 )
 from engine.core.plan import Budget, Plan
 from engine.core.tell import tell
+from engine.core.visits import Visits
 from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, PurseError
 from engine.journal import Stored
@@ -113,6 +118,11 @@ class FakePurse:
         self.total: list[DayTotals] = []
         self.buckets: dict[str, FakeBucket] = {}
         self.looks: list[Look] = []
+        self.visited: list[Visit] = []
+        self.visits: Visits | None = Visits()
+        self.secret: bytes | None = b"s" * 32
+        self.engine_counts: EngineFigures | None = None
+        self.projector_counts: ProjectorFigures | None = None
         self.details: list[Detail] = []
         self.wallet_day: WalletDay | None = None
         self.stream: list[Stored] = []
@@ -177,6 +187,22 @@ class FakePurse:
 
     async def ready(self) -> bool:
         return self.engine_ready
+
+    async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None:
+        """`visits` None: no engine answers."""
+        self.visited.append(visit)
+        return (
+            None if self.visits is None else self.visits.count(visit.visitor, visit.kind, self.clock, most=visit.most)
+        )
+
+    async def visit_secret(self) -> bytes | None:
+        return self.secret
+
+    async def engine_figures(self) -> EngineFigures | None:
+        return self.engine_counts
+
+    async def projector_figures(self) -> ProjectorFigures | None:
+        return self.projector_counts
 
     async def life(self, id: str) -> Life | None:
         self._fail()

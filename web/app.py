@@ -8,9 +8,10 @@ from __future__ import annotations
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from structlog.contextvars import bind_contextvars
 
 from engine.errors import PurseError
-from web import days, estimate, health, keeping, operating, spending, watching
+from web import days, estimate, health, keeping, metrics, operating, spending, watching
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
@@ -36,6 +37,7 @@ _TABLES = (
     *watching.ROUTES,
     *days.ROUTES,
     *health.ROUTES,
+    *metrics.ROUTES,
 )
 
 _PAGES = (*sign_in.PAGES, *budget.PAGES, *acts.PAGES, *keys.PAGES)
@@ -66,6 +68,7 @@ def make_app(purse: Purse, settings: Settings) -> web.Application:
 @web.middleware
 async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Whatever goes wrong in a request becomes one problem. What nobody foresaw is logged and says 500."""
+    bind_contextvars(request_id=request_id_of(request))  # whatever is logged on its behalf bears it
     try:
         return await handler(request)
     except Problem as problem:

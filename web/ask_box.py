@@ -1,6 +1,6 @@
 """The page's ask box: a stranger's question, counted, held, streamed and settled like any guarded call.
 
-Whoever asks here has no key and is nobody: how often is counted in memory by `web.visitors`, how much by the budgets.
+Whoever asks here has no key and is nobody: how often is counted in memory by `web.slowing`, how much by the budgets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def _ask(request: web.Request) -> web.StreamResponse:
         ask = offered(ask, await desk.board.now())
     if ask is None:
         raise Declined(Refusal(status=404, reason="no_ask_box", message="Nothing is asked here."))
-    if seconds := desk.slow_down_s(request, "ask"):
+    if seconds := await desk.slowing.wait_s(request, "ask"):
         said = {"reason": "slow_down", "seconds": seconds}
         message = WORDS.slow_down.format(seconds=seconds)
         raise Declined(Refusal(status=429, reason="slow_down", message=message, metadata=said))

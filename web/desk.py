@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from engine.core.messages import AnyAsk
-from engine.core.visits import VisitKind, Visits
 from engine.prices import PriceBook, load_book
 from engine.prices.book import read_book
 from web import builtin
@@ -19,6 +19,7 @@ from web.keyring import WORD, Keyring
 from web.known import Known, Terms
 from web.purse import Answered, Purse
 from web.settings import Settings
+from web.slowing import Slowing
 from web.status import Board
 from web.visitors import Visitors
 
@@ -31,10 +32,11 @@ class Desk:
     board: Board
     crowd: Crowd
     book: PriceBook
-    visitors: Visitors
-    visits: Visits
     keys: Keyring
     gate: Gate
+    slowing: Slowing
+    upstream_calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Calls sent, by the name of the upstream and the class of its answer."""
 
     def reader(self, terms: Terms, caller: Caller, *, path: str = "") -> Reader:
         """Reads bodies of this caller."""
@@ -47,10 +49,6 @@ class Desk:
         if isinstance(id := answer.body.get("id"), str):
             answer.body["id"] = caller.shown(id)
         return answer
-
-    def slow_down_s(self, request: web.Request, kind: VisitKind) -> int:
-        """Count a visit of whoever is behind this request. 0 to go on, else the seconds until they may come again."""
-        return self.visits.count(self.visitors.of(request), kind, self.purse.now()).wait_s
 
 
 DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
@@ -65,4 +63,5 @@ def open_desk(purse: Purse, settings: Settings) -> Desk:
     visitors = Visitors(settings.trusted_proxies)
     keys = Keyring(purse.bucket(WORD))
     gate = Gate(settings, keys, visitors, purse)
-    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, visitors, Visits(), keys, gate)
+    slowing = Slowing(purse, settings, visitors)
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, keys, gate, slowing)

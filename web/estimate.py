@@ -141,7 +141,7 @@ def _not_priced(model: str) -> Problem:
 
 
 async def _estimate(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
-    if caller.role is None and (seconds := desk.slow_down_s(request, "estimate")):
+    if caller.role is None and (seconds := await desk.slowing.wait_s(request, "estimate")):
         detail = WORDS.slow_down.format(seconds=seconds)
         raise Problem(429, "slow-down", detail, title="Slow down", more={"seconds": seconds}, headers=NO_RETRY)
     body = await read_body(request, EstimateBody)

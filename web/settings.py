@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.core.limits import VISITS_ASK_PER_MINUTE, VISITS_ESTIMATE_PER_MINUTE
 from engine.errors import Misconfigured
 from engine.plan_file import Local, read
 from web.ask_settings import STAND_IN, AskSettings, read_ask
@@ -27,6 +28,7 @@ class Settings:
     `upstreams`: where guarded calls go, by name. `prices`: what the operator's file says beside the price book.
     `price_book`: a file with another book than the one that ships, made by `purse prices import`.
     `ask`: what the page's ask box asks, None where there is none. `trusted_proxies`: see `web.visitors`.
+    `asks_per_minute`, `estimates_per_minute`: of one stranger; `visit_wait_s`: how long an engine has to count a visit.
     """
 
     nats_url: str = field(default=NATS_URL, repr=False)  # has credentials in it
@@ -42,6 +44,9 @@ class Settings:
     price_book: Path | None = None
     ask: AskSettings | None = None
     trusted_proxies: tuple[str, ...] = ()
+    asks_per_minute: int = VISITS_ASK_PER_MINUTE
+    estimates_per_minute: int = VISITS_ESTIMATE_PER_MINUTE
+    visit_wait_s: float = 0.1
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -67,6 +72,9 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         price_book=Path(said["PURSE_PRICE_BOOK"]) if "PURSE_PRICE_BOOK" in said else None,
         ask=read_ask(local.ask) if local.ask else None if "PURSE_CONFIG" in said else STAND_IN,
         trusted_proxies=tuple(plain.trusted_proxies),
+        asks_per_minute=plain.asks_per_minute,
+        estimates_per_minute=plain.estimates_per_minute,
+        visit_wait_s=plain.visit_wait_ms / 1000,
     )
 
 

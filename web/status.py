@@ -153,6 +153,11 @@ class Board:
     def latest(self) -> Status | None:
         return self._latest
 
+    @property
+    def viewers(self) -> int:
+        """How many watch the live stream now."""
+        return self._viewers
+
     def show(self, status: Status) -> None:
         """This is the newest. Every viewer gets it, unless a newer one comes first."""
         self._latest, self._shown_at, self._stale = status, time.monotonic(), False

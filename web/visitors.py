@@ -1,8 +1,8 @@
 """From where a request comes, as a keyed hash of the address: who a visitor without a key is, and the origin of a key.
 
-The address is looked at and let go. Visits are counted under a hash whose key lives and dies with this process, so it
-tells nobody anything. An origin goes on the stream, where a key used from too many places must be seen by all: its hash
-has a key that the web processes of one wallet share, and nobody else reads.
+The address is looked at and let go. Visits are counted under a hash that is never written down, nor is its key, so it
+tells nobody anything. An origin goes on the stream, where a key used from too many places must be seen by all: its
+hash has another key that the web processes of one wallet share, and nobody else reads.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ class Visitors:
         self._trusted: list[IPv4Network | IPv6Network] = [ip_network(one, strict=False) for one in trusted_proxies]
         self._key = os.urandom(32)
 
-    def of(self, request: web.Request) -> bytes:
-        """The visitor behind this request. Whoever cannot be told apart is one visitor."""
-        return blake2b(self._packed(request), key=self._key, digest_size=16).digest()
+    def of(self, request: web.Request, secret: bytes | None = None) -> bytes:
+        """The visitor behind this request. Whoever cannot be told apart is one visitor.
+
+        `secret`: what all web processes share (at most 64 bytes); without it a hash means something here alone.
+        """
+        return blake2b(self._packed(request), key=secret or self._key, digest_size=16).digest()
 
     def origin(self, request: web.Request, secret: bytes) -> str:
         """What stands for the address of this request in every web process that knows the `secret`."""

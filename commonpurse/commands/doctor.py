@@ -14,10 +14,13 @@ import structlog
 
 from commonpurse.aside import restore
 from commonpurse.commands import DEFAULT_DATA, Face, Failed, say
-from commonpurse.doctor import Finding, Patient, Report, examine
+from commonpurse.doctor import examine
+from commonpurse.findings import Finding, Patient, Report
 from engine.errors import PurseError
 
-MARKS = {"ok": ("ok", "green"), "problem": ("!!", "yellow"), "untrusted": ("!!", "red")}
+MARKS = {
+    "ok": ("ok", "green"), "warning": ("warn", "yellow"), "problem": ("fail", "red"), "untrusted": ("fail", "red"),
+}  # fmt: skip
 NEWEST = "newest"
 
 
@@ -52,9 +55,9 @@ def doctor(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Check config, stream, witnesses, copies, clock and disk, and say what to do about what is wrong.
+    """Check config, keys, disk, snapshots, spool, server, stream and clock, and say what to do about what is wrong.
 
-    Exit codes: 0 all is well, 1 there are problems, 4 the stream cannot be trusted.
+    Exit codes: 0 all is well but for warnings, 1 something fails, 4 the stream cannot be trusted.
     """
     if (restore_aside is not None) + accept_loss + skip_time > 1:
         raise click.UsageError("choose one way out: --restore-aside, --accept-loss or --skip-time")
@@ -102,7 +105,7 @@ def _print(report: Report, *, as_json: bool) -> None:
 
 
 def _line(finding: Finding) -> str:
-    return f"{MARKS[finding.state][0]:>2}  {finding.check:<8} {finding.says}"
+    return f"{MARKS[finding.state][0]:<4}  {finding.check:<9} {finding.says}"
 
 
 def _by_whom() -> str:

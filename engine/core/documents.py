@@ -109,6 +109,31 @@ class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     key: str = ""
 
 
+class EngineFigures(msgspec.Struct, frozen=True, gc=False):
+    """What an engine counts of its own work since it started. `latency`: a count a bound, and one above them all.
+
+    `told_upto`: the last ask message that is told; `waiting`: how many are decided and not told yet.
+    """
+
+    told_upto: int
+    waiting: int
+    visits_slowed: int
+    latency_bounds_s: list[float]
+    latency: list[int]
+    latency_sum_s: float
+
+
+class ProjectorFigures(msgspec.Struct, frozen=True, gc=False):
+    """What was decided since the wallet began, folded up to ask message `upto`.
+
+    `outcomes`: "ask outcome" -> how often.
+    """
+
+    upto: int
+    outcomes: dict[str, int]
+    lapsed: int
+
+
 class Sealed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A day of the wallet that was sealed at its `end`: by the entry of ask message `seq`, at stream time `at`."""
 

@@ -43,4 +43,7 @@ BY_AHEAD_S_MAX = 3600  # how long a caller may say it will wait: refusals are re
 
 VISITS_ASK_PER_MINUTE = 10  # full questions of one visitor
 VISITS_ESTIMATE_PER_MINUTE = 60  # estimates while one visitor types
+VISITS_PER_MINUTE_MAX = 1_000_000  # what a config may say
+VISIT_WAIT_MS_MAX = 60_000  # that a config may let a visit wait to be counted
+VISITOR_BYTES_MAX = 32  # of the hash that stands for one visitor
 VISITORS_MAX = 100_000  # of one minute, by kind: about 20 MB

@@ -7,10 +7,12 @@ Reading the past tolerates unknown fields; whoever takes asks from strangers ref
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
+from engine.core.limits import VISITOR_BYTES_MAX
 from engine.core.plan import LapsePolicy, Plan
 
 Amounts: TypeAlias = dict[str, int]
@@ -508,6 +510,31 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     told: int
     chain: str
     answers: list[Answer]
+
+
+VisitKind = Literal["ask", "estimate"]
+"""`ask`: a full question. `estimate`: what is asked for while somebody types."""
+
+
+class Visit(msgspec.Struct, frozen=True, gc=False):
+    """A stranger came. Asked of the engines and never on the stream. `visitor`: a keyed hash of where they came from.
+
+    `most`: how many of this kind go on in one calendar minute.
+    """
+
+    visitor: Annotated[bytes, Meta(max_length=VISITOR_BYTES_MAX)]
+    kind: VisitKind
+    most: int
+
+
+class Counted(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a visit was told. `wait_s`: 0 to go on, else the whole seconds after which it may come again.
+
+    `until`: the same as a moment of stream time (ns), 0 to go on.
+    """
+
+    wait_s: int = 0
+    until: int = 0
 
 
 class Frost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -5,14 +5,8 @@ These limits slow down, they guard no money: that is what budgets are for.
 
 from __future__ import annotations
 
-from typing import Literal
-
-import msgspec
-
 from engine.core import limits
-
-VisitKind = Literal["ask", "estimate"]
-"""`ask`: a full question. `estimate`: what is asked for while somebody types."""
+from engine.core.messages import Counted, VisitKind
 
 MINUTE_NS = 60_000_000_000
 SECOND_NS = 1_000_000_000
@@ -20,12 +14,6 @@ PER_MINUTE: dict[VisitKind, int] = {
     "ask": limits.VISITS_ASK_PER_MINUTE,
     "estimate": limits.VISITS_ESTIMATE_PER_MINUTE,
 }
-
-
-class Counted(msgspec.Struct, frozen=True):
-    """What a visit was told. `wait_s`: 0 to go on, else the whole seconds after which it may come again."""
-
-    wait_s: int = 0
 
 
 class Visits:
@@ -39,14 +27,16 @@ class Visits:
         self._minute = 0
         self._counts: dict[tuple[bytes, VisitKind], int] = {}
 
-    def count(self, visitor: bytes, kind: VisitKind, at: int) -> Counted:
-        """One more visit at `at` (ns). `visitor` is a keyed hash, never an address."""
+    def count(self, visitor: bytes, kind: VisitKind, at: int, *, most: int | None = None) -> Counted:
+        """One more visit at `at` (ns). `visitor` is a keyed hash, never an address; `most` a minute go on."""
+        most = PER_MINUTE[kind] if most is None else most
         minute = at // MINUTE_NS
         if minute > self._minute:
             self._minute = minute
             self._counts.clear()
         came = self._counts.get((visitor, kind), 0)
-        if came >= PER_MINUTE[kind] or (came == 0 and len(self._counts) >= limits.VISITORS_MAX):
-            return Counted(-(-((self._minute + 1) * MINUTE_NS - at) // SECOND_NS))
+        if came >= most or (came == 0 and len(self._counts) >= limits.VISITORS_MAX):
+            until = (self._minute + 1) * MINUTE_NS
+            return Counted(-(-(until - at) // SECOND_NS), until)
         self._counts[visitor, kind] = came + 1
         return Counted()

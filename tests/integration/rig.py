@@ -381,16 +381,18 @@ async def inbox_of(journal: Journal) -> AsyncIterator[Inbox]:
 
 
 class Process:
-    """One of our programs as a process of its own. `said` is what it logged, an event a line."""
+    """One of our programs as a process of its own. `said` is what it logged, `lines` how it stood there."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.said: list[dict[str, Any]] = []
+        self.lines: list[bytes] = []
         self._listening = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None
         async for line in self._process.stderr:
+            self.lines.append(line)
             with suppress(ValueError):
                 self.said.append(json.loads(line))
 

@@ -41,7 +41,7 @@ from engine.client import Purse
 from engine.errors import NoAnswer, NotKept
 from engine.process import configure_logs
 
-configure_logs()
+configure_logs({})
 COUNT, CENT, LIMIT = int(os.environ["COUNT"]), "0.0001", os.environ.get("FILE_BYTES_MAX")
 
 async def settle(purse, number):

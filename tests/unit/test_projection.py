@@ -87,6 +87,8 @@ def remembered(projection: Projection) -> dict[str, object]:
         "wallet_days": _all_of(projection.wallet_days, days=projection.wallet_days.days),
         "differences": _all_of(projection.differences, by_hold=projection.differences.by_hold),
         "lives": _all_of(projection.lives, _closed=projection.lives.dump(projection.wallet.at)),
+        "outcomes": projection.outcomes,
+        "lapsed": projection.lapsed,
     }
     assert vars(projection).keys() == known.keys(), "what it remembers must be restored, and compared here"
     return known
@@ -425,9 +427,23 @@ def test_totals_of_another_schema_are_not_restored() -> None:
     shown = Shown()
     shown.at("09:00").hold("a", "0.40")
     beside = shown.projection.beside()
-    for other, why in ((beside.replace(b'"schema":3', b'"schema":2'), "schema 2"), (b"", "no totals")):
+    for other, why in ((beside.replace(b'"schema":4', b'"schema":2'), "schema 2"), (b"", "no totals")):
         with pytest.raises(NotRestoredError, match=why):
             Projection.restored(load(shown.wallet.dump()), other)
+
+
+def test_h5_what_was_decided_before_a_restart_is_counted_after_it() -> None:
+    shown = Shown()
+    shown.at("09:00").hold("a", "0.40")
+    shown.hold("b", "9.00")
+    shown.send_raw(b"not an ask message")
+    shown.at("10:00").tick()
+    counted = {name: count for name, count in shown.projection.outcomes.items() if not name.startswith("plan")}
+    assert counted == {"hold held": 1, "hold exhausted": 1, "message invalid": 1}
+    assert shown.projection.lapsed == 1
+    restored = Projection.restored(load(shown.wallet.dump()), shown.projection.beside())
+    assert restored.outcomes == shown.projection.outcomes
+    assert restored.lapsed == 1
 
 
 def test_after_a_restart_every_document_is_written_again() -> None:

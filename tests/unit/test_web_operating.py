@@ -226,7 +226,11 @@ async def test_an_operators_ask_in_a_batch_needs_the_key_and_nothing_of_the_batc
         assert desk.purse.asked == []
 
 
-@pytest.mark.parametrize("wrong", ["purse_wrong", "cp_wrong", f"{KEY}x", make_key()[1]])
+@pytest.mark.parametrize(
+    "wrong",
+    ["purse_wrong", "cp_wrong", f"{KEY}x", make_key()[1]],
+    ids=["of purse up", "mistyped", "longer", "unknown"],
+)
 async def test_a_wrong_key_is_refused_even_where_none_is_needed(wrong: str) -> None:
     async with open_desk(open=True) as desk:
         answers = [

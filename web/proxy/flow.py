@@ -135,7 +135,17 @@ async def spend(
             raise no_budget(upstream.provider)
         said = of_hold(held, call, priced.way, id=caller.shown(held.id))
         relay = Relay(
-            request, request_id_of(request), guard.session, upstream, dialect, guard.book, incoming, call, priced, said
+            request,
+            request_id_of(request),
+            guard.session,
+            upstream,
+            dialect,
+            guard.book,
+            incoming,
+            call,
+            priced,
+            said,
+            desk.upstream_calls,
         )
         response = await relay.send(hold)
     if hold.allowance_gone:

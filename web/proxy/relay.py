@@ -6,6 +6,7 @@ Nothing is sent here that is not held, and no redirect is followed. What the cal
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -28,12 +29,13 @@ from web.proxy.upstreams import Upstream
 
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 ERROR_BYTES_MAX = 1024 * 1024
+NO_ANSWER = "none"
 MAY_HAVE_HAPPENED = frozenset({504, 524})  # somebody between us and the provider stopped waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """One call on its way. `said`: the headers of ours that the client gets."""
+    """One call on its way. `said`: the headers of ours that the client gets; `sent`: counts it."""
 
     request: web.Request
     request_id: str
@@ -45,16 +47,22 @@ class Relay:
     call: Call
     priced: Priced
     said: Mapping[str, str]
+    sent: Counter[tuple[str, str]]
 
     async def send(self, hold: OpenHold) -> web.StreamResponse:
         """The client's answer. Raises `Declined` where the upstream gave none that can be passed on."""
         outgoing = self.dialect.write(self.incoming, self.call, self.priced.way)
-        with failing(self.upstream):
-            async with self._post(outgoing, hold) as answer:
-                try:
-                    return await self._answered(answer, hold)
-                finally:
-                    answer.close()  # whatever is left of it is not wanted
+        came = NO_ANSWER
+        try:
+            with failing(self.upstream):
+                async with self._post(outgoing, hold) as answer:
+                    came = f"{answer.status // 100}xx"
+                    try:
+                        return await self._answered(answer, hold)
+                    finally:
+                        answer.close()  # whatever is left of it is not wanted
+        finally:
+            self.sent[self.upstream.name, came] += 1
 
     def _post(self, outgoing: Outgoing, hold: OpenHold) -> aiohttp.client._RequestContextManager:
         headers = {
