@@ -103,7 +103,9 @@ async def look(desk: Desk, choice: Choice) -> Looked | None:
         detail=next((one for one in details if (one.budget, one.period) == (name, period)), None),
         day=day,
         periods=_periods(known, budget),
-        alerts=[one for one in alerts if (one.budget, one.period) in ((name, period), ("", ""))][:ALERTS_SHOWN_MAX],
+        alerts=[one for one in alerts if not one.budget or (one.budget, one.period) == (name, period)][
+            :ALERTS_SHOWN_MAX
+        ],
     )
 
 
