@@ -18,14 +18,17 @@ from web import alerts, estimate, health, operating, spending, watching
 from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
-READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md"))]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+READMES = [
+    ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md")), *GUIDES,
+]  # fmt: skip
 TABLED = {
     "engine": ("", "core/", "prices/"),
     "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
     "web/pages": ("",),
-    "commonpurse": ("",),
+    "commonpurse": ("", "client/", "integrations/"),
     "examples": ("",),
 }
 """Folders whose README names all that is in them, and the subfolders it names file by file."""
