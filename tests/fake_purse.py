@@ -13,6 +13,7 @@ import msgspec
 from engine.core import chain, periods
 from engine.core.documents import (
     AlertShown,
+    Barred,
     BudgetStatus,
     DayTotals,
     Detail,
@@ -20,6 +21,7 @@ from engine.core.documents import (
     Figure,
     Life,
     ProjectorFigures,
+    Reading,
     Span,
     Status,
     TriedTarget,
@@ -102,6 +104,7 @@ class FakeBucket:
 class FakePurse:
     """`clock` is stream time. `error`: what every call raises, if anything. `ready_` and `days_` are what is read.
 
+    `figures`, `observed`: what is told beside what the wallet here decided, by budget.
     `reading`: how many read the stream now; `unheard`: how many more messages there are said to be than it ever gives.
     """
 
@@ -127,6 +130,8 @@ class FakePurse:
         self.stream: list[Stored] = []
         self.reading = self.unheard = 0
         self.breaks_off = False
+        self.figures: dict[str, DayTotals] = {}
+        self.observed: dict[str, tuple[Figure, Reading]] = {}
         self.alerts: list[AlertShown] = []
         self.targets: dict[str, str] = {}
         """Targets of alerts, and how each fails; "": it does not."""
@@ -267,13 +272,22 @@ class FakePurse:
             self.wallet.plan_digest,
             budgets,
             frozen=list(self.wallet.frozen.values()),
-            open_holds=len(self.wallet.open),
+            open_holds=len(self.wallet.open) + sum(told.open_holds for told in self.figures.values()),
+            barred=[
+                *(Barred(*key, until=one.until, guard=one.guard) for key, one in self.wallet.cooling.items()),
+                *(Barred(*key, reason=reason) for key, reason in self.wallet.revoked.items()),
+            ],
         )
 
     def _status(self, name: str, budget: Budget) -> BudgetStatus:
         assert self.wallet.plan is not None
         period = periods.period_at(self.clock, per=budget.per, zone=budget.zone)
         settled, held, extra, figure = self.wallet.meters().get((name, None, period.name), (0, 0, 0, 0))
+        if (told := self.figures.get(name)) is not None:
+            settled, held = settled + told.settled, held + told.held
+        observed, reading = self.observed.get(name, (None, None))
+        if observed is None and figure:
+            observed = Figure(budget.source or "", figure, self.clock)
         return BudgetStatus(
             name=name,
             unit=budget.unit,
@@ -289,7 +303,8 @@ class FakePurse:
             extra=extra,
             public=budget.public,
             source=budget.source or "",
-            observed=Figure(budget.source or "", figure, self.clock) if figure else None,
+            observed=observed,
+            reading=reading,
         )
 
     # --- live ---------------------------------------------------------------------------------------------------------

@@ -64,6 +64,16 @@ class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.limit - self.used
 
 
+class Barred(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A label's value that takes no new holds: revoked, or cooling until a moment because `guard` went off."""
+
+    label: str
+    value: str
+    reason: str = ""
+    until: int | None = None
+    guard: str = ""
+
+
 class AlertBrief(msgspec.Struct, frozen=True, gc=False):
     """One alert at a glance. `delivered`: every target has taken it."""
 
@@ -103,6 +113,7 @@ class TriedTarget(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none.
 
+    `barred`: the newest of those that take no new holds; `barred_more`: how many are not in it.
     `alerts`: the newest few, newest first. Not for strangers: their sentences have amounts in them.
     """
 
@@ -114,6 +125,8 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     frozen: list[Frost] = []
     open_holds: int = 0
     alerts: list[AlertBrief] = []
+    barred: list[Barred] = []
+    barred_more: int = 0
 
 
 class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

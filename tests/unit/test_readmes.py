@@ -19,12 +19,15 @@ from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
-READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), ROOT / "web" / "proxy" / "README.md", *GUIDES]
+READMES = [
+    ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md")), *GUIDES,
+]  # fmt: skip
 TABLED = {
     "engine": ("", "core/", "prices/"),
     "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
+    "web/pages": ("",),
     "commonpurse": ("", "client/", "integrations/"),
     "examples": ("",),
 }
