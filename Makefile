@@ -4,14 +4,16 @@ BIN := .venv/bin
 PORT ?= 8080
 DATA ?= data
 
-.PHONY: setup run demo sdks test check soak chaos bench clean
-setup: .venv/dev
-run: .venv/run
+.PHONY: setup run demo assets sdks test check soak chaos bench clean
+setup: .venv/dev .venv/assets
+run: .venv/run .venv/assets
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
 demo: .venv/run
 	@$(BIN)/purse demo
+assets: .venv/run
+	@$(BIN)/python web/charts/fetch.py
 sdks: .venv/sdks/.done
-test: .venv/dev .venv/sdks/.done
+test: .venv/dev .venv/assets .venv/sdks/.done
 	$(BIN)/pytest -n auto --dist loadfile
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -27,7 +29,7 @@ chaos: .venv/dev
 bench: .venv/dev
 	$(BIN)/python -m bench --litellm
 clean:
-	rm -rf .venv dist tests/sdk/node_modules
+	rm -rf .venv dist tests/sdk/node_modules tests/browser/node_modules web/charts/node_modules web/static/uplot.*
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Common Purse needs Python 3.11 or newer; found: $$(python3 --version 2>&1 || echo no python3). Or set PYTHON=/path/to/python3."; exit 1; }
@@ -38,5 +40,8 @@ clean:
 .venv/dev: .venv/run
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
-.venv/sdks/.done: $(wildcard tests/sdk/*.txt) tests/sdk/package-lock.json | .venv/dev
+.venv/assets: web/charts/package-lock.json | .venv/run
+	@$(BIN)/python web/charts/fetch.py
+	@touch $@
+.venv/sdks/.done: $(wildcard tests/sdk/*.txt) tests/sdk/package-lock.json tests/browser/package-lock.json | .venv/dev
 	@$(BIN)/python tests/sdk/fetch.py $(@D)

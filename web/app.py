@@ -17,6 +17,9 @@ from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
 from web.openapi import openapi_route
 from web.page import ASK, NOW, STATUS, add_page
+from web.pages import sign_in
+from web.pages.serving import SESSIONS, add_page_routes
+from web.pages.sessions import Sessions
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
 from web.proxy.routes import add_proxies
 from web.purse import Purse
@@ -37,6 +40,8 @@ _TABLES = (
     *metrics.ROUTES,
 )
 
+_PAGES = (*sign_in.PAGES,)
+
 
 def make_app(purse: Purse, settings: Settings) -> web.Application:
     """The application over a connected purse. Whoever runs it also runs its board: `app[DESK].board.run()`."""
@@ -49,6 +54,9 @@ def make_app(purse: Purse, settings: Settings) -> web.Application:
     for route in (*_TABLES, openapi_route(_TABLES)):
         register(app, route)
     add_page(app)
+    app[SESSIONS] = Sessions(settings.admin_key)
+    sign_in.add_sign_in(app)
+    add_page_routes(app, _PAGES)
     add_ask_box(app)
     add_proxies(app, settings)
     app.on_response_prepare.append(_name_request)

@@ -127,6 +127,19 @@ class Gate:
             return replace(caller, labels={**caller.labels, "origin": origin})
         return caller
 
+    async def admit_key(self, said: str, access: Access) -> Caller:
+        """Whose key this is, if that allows `access`. Raises `Problem` 401 and 403, and `PurseError`."""
+        caller = await self._caller(_SCHEME + said)
+        self.check(caller, access)
+        return caller
+
+    async def resume(self, key: str) -> Caller | None:
+        """Who signed in with the key of this short id ("": the admin key), as it is today. Raises `PurseError`."""
+        if not key:
+            return ADMIN if self._settings.admin_key else None
+        known = await self._keys.find(key)
+        return of_key(known, self._purse.now()) if known is not None else None
+
     def check(self, caller: Caller, access: Access, *, place: str = "") -> None:
         """Raises `Problem` unless this caller may do that; `place`: where in the request it asks for it."""
         if caller.role is None:

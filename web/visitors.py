@@ -42,6 +42,14 @@ class Visitors:
         assert secret, "without one anybody could try all addresses"
         return blake2b(self._packed(request), key=secret, digest_size=8).hexdigest()
 
+    def comes_by_https(self, request: web.Request) -> bool:
+        """Whether the visitor's own connection is encrypted, as far as this server or a proxy of ours can say."""
+        if request.secure:
+            return True
+        peer = _address_of(request.remote or "")
+        said = request.headers.get("X-Forwarded-Proto", "")
+        return peer is not None and self._trusts(peer) and said.rpartition(",")[2].strip().lower() == "https"
+
     def _packed(self, request: web.Request) -> bytes:
         address = self._address(request)
         if isinstance(address, IPv6Address):

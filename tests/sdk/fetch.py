@@ -1,4 +1,5 @@
-"""Fetches the clients that no other test needs, all at once: older and other Python ones, and JavaScript's.
+"""Fetches the clients that no other test needs, all at once: older and other Python ones, and
+JavaScript's; and what the browser tests hold the pages against.
 
 python tests/sdk/fetch.py FOLDER. What cannot be fetched is said, and its tests are skipped: never an error.
 """
@@ -32,9 +33,10 @@ def fetching(folder: Path) -> dict[str, tuple[Path, list[str]]]:
     }
     npm = shutil.which("npm")
     if npm is None:
-        print("JavaScript's clients are left out: there is no npm here", file=sys.stderr)
+        print("JavaScript's clients and axe-core are left out: there is no npm here", file=sys.stderr)
         return commands
-    return {**commands, "npm": (HERE, [npm, "ci", "--silent"])}
+    folders = {"npm": HERE, "npm-browser": HERE.parent / "browser"}
+    return commands | {name: (folder, [npm, "ci", "--silent"]) for name, folder in folders.items()}
 
 
 def fetch(folder: Path) -> bool:
@@ -51,7 +53,7 @@ def fetch(folder: Path) -> bool:
         if process.returncode:
             whole = False
             print(f"{name} could not be fetched: {(errors.strip().splitlines() or ['?'])[-1]}", file=sys.stderr)
-        elif name != "npm":
+        elif not name.startswith("npm"):
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / f"{name}.part").rename(folder / name)
     return whole

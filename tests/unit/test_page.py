@@ -19,7 +19,8 @@ from engine.core.messages import (
     Frost,
 )
 from web import statement
-from web.page import CONTENT_SECURITY_POLICY, NOW, STATUS, add_page, asset_url, render
+from web.assets import CONTENT_SECURITY_POLICY, asset_url
+from web.page import NOW, STATUS, add_page, render
 
 SECOND = 1_000_000_000
 NOON = 1_796_040_000 * SECOND  # 2026-11-30 12:00:00 UTC

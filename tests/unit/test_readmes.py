@@ -18,12 +18,13 @@ from web import estimate, health, operating, spending, watching
 from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
-READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), ROOT / "web" / "proxy" / "README.md"]
+READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md"))]
 TABLED = {
     "engine": ("", "core/", "prices/"),
     "projector": ("", "observers/", "audit/", "backfill/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
+    "web/pages": ("",),
     "commonpurse": ("",),
     "examples": ("",),
 }

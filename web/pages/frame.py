@@ -1,0 +1,97 @@
+"""What stands around every operators' page: masthead, navigation, who is signed in. It draws, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from web.assets import asset_url
+from web.auth import Caller
+from web.html import Html, element, fill, joined
+from web.pages.words import FRAME
+from web.words import WORDS
+
+PAGES: Final = (
+    ("/", FRAME.home, "public"),
+    ("/budget", FRAME.budget, "audit"),
+    ("/days", FRAME.days, "audit"),
+    ("/keys", FRAME.keys, "admin"),
+)
+"""Address, name, and for whom, in the order of the navigation."""
+
+_HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+"""Under `no-referrer` a browser sends `Origin: null` with a form, and nobody could check where it came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """Who looks. `token` goes into every form, as `token_field` writes it."""
+
+    caller: Caller
+    token: str
+
+    @property
+    def acts(self) -> bool:
+        """Whether buttons that change something are shown."""
+        return self.caller.admin
+
+    @property
+    def token_field(self) -> Html:
+        return Html(f'<input type="hidden" name="token" value="{self.token}">')
+
+
+def show(
+    visitor: SignedIn | None,
+    *,
+    title: str,
+    body: Html,
+    here: str = "",
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+    status: int = 200,
+) -> web.Response:
+    """A whole page. `here`: the address in the navigation that it belongs to. `styles`, `scripts`: names of assets."""
+    html = fill(
+        "frame.html",
+        title=FRAME.titled.format(title=title),
+        mark=asset_url("mark.svg"),
+        styles=joined(_style(name) for name in ("tokens.css", "operator.css", *styles)),
+        scripts=joined(_script(name) for name in scripts),
+        patterns=fill("patterns.html"),
+        skip=FRAME.skip,
+        drawing=fill("mark.html"),
+        name=WORDS.title,
+        nav=_nav(visitor, here),
+        who=_who(visitor),
+        body=body,
+    )
+    return web.Response(text=html, status=status, content_type="text/html", headers=_HEADERS)
+
+
+def _style(name: str) -> Html:
+    return Html(f'<link rel="stylesheet" href="{asset_url(name)}">\n')
+
+
+def _script(name: str) -> Html:
+    return Html(f'<script type="module" src="{asset_url(name)}"></script>\n')
+
+
+def _nav(visitor: SignedIn | None, here: str) -> Html:
+    if visitor is None:
+        return Html("")
+    links = joined(
+        element("li", element("a", name, href=path, aria_current="page" if path == here else None))
+        for path, name, role in PAGES
+        if role != "admin" or visitor.acts
+    )
+    return element("nav", element("ul", links), aria_label=FRAME.pages)
+
+
+def _who(visitor: SignedIn | None) -> Html:
+    if visitor is None:
+        return Html("")
+    said = FRAME.signed_in.format(name=visitor.caller.name, role=visitor.caller.role)
+    return fill("who.html", who=said, sign_out=FRAME.sign_out, token=visitor.token_field)
