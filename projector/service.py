@@ -32,9 +32,12 @@ from engine.recorded import Recorded
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
 from engine.witness import Seen, Witness, check_own
+from projector import audited, seal_witness
+from projector.audited import Audited
 from projector.bucket import Bucket
 from projector.projection import Projection
 from projector.seal_witness import Line, SealWitness
+from projector.totals import CALENDAR_MAX, is_day
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0
@@ -93,6 +96,7 @@ class Projector:
         self._shown: Status | None = None
         self._told_seq = 0
         self._losses = Losses(journal)
+        self._data = data
         self._witness = Witness(data, journal.names.wallet, "projector")
         self._seals = SealWitness(data, journal.names.wallet)
         self._follower = Follower(
@@ -118,6 +122,8 @@ class Projector:
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
             "figures": lambda _: _encoder.encode(self._figures()),
             "days": lambda _: _encoder.encode(self._days("")),
+            "calendar": lambda before: _encoder.encode(self._calendar(before.decode(errors="replace"))),
+            "audited": lambda _: _encoder.encode(self._audited()),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
         }
         for word, answer in answers.items():
@@ -227,6 +233,25 @@ class Projector:
         """Totals of the periods of this day ("": all), newest first."""
         found = [totals for totals in self.projection.totals.values() if totals.period.startswith(day)]
         return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:DAYS_SHOWN_MAX]
+
+    def _calendar(self, before: str) -> list[DayTotals]:
+        """Totals of periods that are days, those before the day `before` ("": all), newest first."""
+        days = (totals for totals in self.projection.totals.values() if is_day(totals))
+        found = [totals for totals in days if not before or totals.period < before]
+        return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:CALENDAR_MAX]
+
+    def _audited(self) -> list[Audited]:
+        """What audits said of this record, so far as the seals here bear it out."""
+        if self._data is None:
+            return []
+        wallet, sealed = self._journal.names.wallet, {one.day: one.seq for one in self.projection.sealed}
+        try:
+            lines = seal_witness.known(seal_witness.path_of(self._data, wallet)).lines
+            said = audited.known(self._data, wallet)
+        except OSError as error:
+            log.warning("audits_not_read", why=error.strerror)
+            return []
+        return audited.earned(said, {day: line for day, line in lines.items() if sealed.get(day) == line.seq})
 
     def _answering(self, answer: Callable[[bytes], bytes]) -> Callable[[Msg], Awaitable[None]]:
         async def on_asked(message: Msg) -> None:

@@ -11,13 +11,13 @@ from aiohttp.typedefs import Handler
 from structlog.contextvars import bind_contextvars
 
 from engine.errors import PurseError
-from web import days, estimate, health, keeping, metrics, operating, spending, watching
+from web import days, estimate, health, keeping, metrics, operating, past, spending, watching
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
 from web.openapi import openapi_route
 from web.page import ASK, NOW, STATUS, add_page
-from web.pages import sign_in
+from web.pages import calendar, day, decisions, hold, moment, sign_in, taking_along
 from web.pages.serving import SESSIONS, add_page_routes
 from web.pages.sessions import Sessions
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
@@ -36,11 +36,14 @@ _TABLES = (
     *keeping.ROUTES,
     *watching.ROUTES,
     *days.ROUTES,
+    *past.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
 )
 
-_PAGES = (*sign_in.PAGES,)
+_PAGES = (
+    *sign_in.PAGES, *calendar.PAGES, *day.PAGES, *moment.PAGES, *decisions.PAGES, *hold.PAGES, *taking_along.PAGES,
+)  # fmt: skip
 
 
 def make_app(purse: Purse, settings: Settings) -> web.Application:

@@ -17,6 +17,7 @@ from web.auth import Caller, Gate
 from web.crowd import Crowd
 from web.keyring import WORD, Keyring
 from web.known import Known, Terms
+from web.lookback import Lookback
 from web.purse import Answered, Purse
 from web.settings import Settings
 from web.slowing import Slowing
@@ -35,6 +36,8 @@ class Desk:
     keys: Keyring
     gate: Gate
     slowing: Slowing
+    visitors: Visitors
+    lookback: Lookback
     upstream_calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Calls sent, by the name of the upstream and the class of its answer."""
 
@@ -64,4 +67,5 @@ def open_desk(purse: Purse, settings: Settings) -> Desk:
     keys = Keyring(purse.bucket(WORD))
     gate = Gate(settings, keys, visitors, purse)
     slowing = Slowing(purse, settings, visitors)
-    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, keys, gate, slowing)
+    lookback = Lookback(settings)
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, keys, gate, slowing, visitors, lookback)

@@ -1,0 +1,395 @@
+"""`/days/{day}`: what one day came to, how it went, who spent it, what was refused; and the wallet at any moment of it.
+
+The figures are the projector's; the moment is made again from the record. Both say where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+
+import msgspec
+from aiohttp import web
+
+from engine.core.documents import Breakdown, DayTotals, Detail, Series, WalletDay
+from engine.errors import BadAsk, PurseError
+from projector.audited import Audited
+from projector.day_range import DayRange
+from web.days import day_of, nothing_of
+from web.desk import Desk
+from web.html import Html, element, joined
+from web.moments import NS_PER_S
+from web.pages.amounts import amount, column, counted, drawn, share
+from web.pages.budget_words import BUDGET
+from web.pages.calendar import mark, proof_of, read_audits
+from web.pages.charts import Chart, Line, draw
+from web.pages.frame import SignedIn, show
+from web.pages.meters import meter
+from web.pages.moment import moment_part
+from web.pages.past_words import DAY, DAYS
+from web.pages.serving import Page
+from web.pages.tables import bar, table
+from web.pages.zoned import clock, clock_s, local, whole_date_words
+from web.past import moment_of, range_of
+from web.problems import Problem
+
+CHARTS_MAX = 3
+SLIDER_STEP_S = 60
+
+_details = msgspec.json.Decoder(tuple[list[DayTotals], WalletDay | None, list[Detail]])
+_calendar = msgspec.json.Decoder(list[DayTotals])
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A day with all that is known of it. `at`: the moment that the address names; `wrong`: why it names none."""
+
+    day: DayRange
+    now: int
+    totals: list[DayTotals]
+    others: list[DayTotals]
+    wallet_day: WalletDay | None
+    details: dict[str, Detail]
+    audit: Audited | None
+    neighbours: tuple[str, str]
+    at: int | None
+    wrong: str
+
+    @property
+    def over(self) -> bool:
+        return self.now >= self.day.end
+
+    @property
+    def last(self) -> int:
+        """The last moment that can be looked at, a whole second."""
+        return self.day.end - NS_PER_S if self.over else self.now // NS_PER_S * NS_PER_S
+
+    @property
+    def shown_at(self) -> int:
+        """The moment that is shown at first: the one asked for, or that of the highest use."""
+        if self.at is not None:
+            return self.at
+        peaks = [one.peak_at for one in self.totals if one.peak_at is not None and one.peak_at in self.day]
+        return min(peaks[0] // NS_PER_S * NS_PER_S + NS_PER_S if peaks else self.day.start, self.last)
+
+
+async def find(request: web.Request, desk: Desk) -> Found:
+    """Raises `Problem` 404 where nothing is recorded."""
+    name = day_of(request)
+    day = await range_of(desk, name)
+    await desk.board.catch_up()
+    totals, wallet_day, details = _details.decode(await desk.purse.read("details", name.encode()))
+    if not totals and wallet_day is None:
+        raise nothing_of(name)
+    audits = await read_audits(desk)
+    now = desk.purse.now()
+    at, wrong = _asked_for(request, day, now)
+    return Found(
+        day=day,
+        now=now,
+        totals=[one for one in totals if one.period == name],
+        others=[one for one in totals if one.period != name],
+        wallet_day=wallet_day,
+        details={one.budget: one for one in details if one.period == name},
+        audit=audits.get(name),
+        neighbours=await _neighbours(desk, name),
+        at=at,
+        wrong=wrong,
+    )
+
+
+def _asked_for(request: web.Request, day: DayRange, now: int) -> tuple[int | None, str]:
+    said = request.query.get("at")
+    if not said:
+        return None, ""
+    try:
+        return moment_of(day, said, now=now), ""
+    except BadAsk as error:
+        return None, DAY.at_least.format(why=error.why)
+
+
+async def _neighbours(desk: Desk, name: str) -> tuple[str, str]:
+    """The days on record next to this one, "" where there is none."""
+    behind = (date.fromisoformat(name) + timedelta(days=2)).isoformat()
+    days = {one.period for one in _calendar.decode(await desk.purse.read("calendar", behind.encode()))}
+    earlier = max((day for day in days if day < name), default="")
+    return earlier, max((day for day in days if day > name), default="")
+
+
+async def _day(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Response:
+    found = await find(request, desk)
+    title = whole_date_words(date.fromisoformat(found.day.first))
+    body = joined([
+        _head(found, title),
+        _totals(found),
+        await _moments(request, desk, found),
+        _who(found),
+        _refusals(found),
+        _other_periods(found),
+        _exports(found),
+    ])  # fmt: skip
+    return show(visitor, title=title, body=body, here="/days", styles=("chart.css", "past.css"), scripts=("day.js",))
+
+
+# --- head -------------------------------------------------------------------------------------------------------------
+
+
+def _head(found: Found, title: str) -> Html:
+    name = found.day.first
+    proof = proof_of(name, found.totals, {name: found.audit} if found.audit is not None else {})
+    earlier, later = found.neighbours
+    links = [element("a", "\N{LEFTWARDS ARROW} ", earlier, href=f"/days/{earlier}", rel="prev") if earlier else ""]
+    links.append(element("a", DAY.back, href="/days"))
+    if later:
+        links.append(element("a", later, " \N{RIGHTWARDS ARROW}", href=f"/days/{later}", rel="next"))
+    nav = element("nav", *links, aria_label=DAY.around, class_="around")
+    said = element("p", mark(proof), element("span", _proof_words(found)), class_="proof")
+    return joined([nav, element("h1", title), said])
+
+
+def _proof_words(found: Found) -> str:
+    zone, audit = found.day.zone, found.audit
+    if audit is not None:
+        at = local(audit.at, "UTC").strftime("%Y-%m-%d %H:%M")
+        return DAY.audited.format(at=at) if audit.right else DAY.wrong.format(at=at, day=found.day)
+    sealed = next((one.sealed for one in found.totals if one.sealed is not None), None)
+    if sealed is not None and sealed.day == found.day.first:
+        at = local(sealed.at, zone).strftime("%Y-%m-%d %H:%M:%S")
+        return DAY.sealed.format(at=at, zone=zone, seq=counted(sealed.seq))
+    return DAY.unsealed if found.over else DAY.running
+
+
+# --- totals -----------------------------------------------------------------------------------------------------------
+
+
+def _totals(found: Found) -> Html:
+    cards = [_budget(one, found.day.zone) for one in found.totals] or [element("p", DAY.nothing, class_="quiet")]
+    return element(
+        "section", element("h2", DAY.totals, class_="unseen"), element("div", *cards, class_="panels"),
+        class_="day-part",
+    )  # fmt: skip
+
+
+def _budget(one: DayTotals, zone: str) -> Html:
+    used = one.settled + one.extra + one.held
+    drawing, said = meter(limit=one.limit, settled=one.settled, extra=one.extra, held=one.held, name=one.budget)
+    of = DAY.of_limit.format(used=amount(used, one.scale), limit=amount(one.limit, one.scale), unit=one.unit)
+    exhausted = one.first_exhausted_at
+    words = [
+        DAY.exhausted.format(at=clock_s(exhausted, zone)) if exhausted is not None else DAY.never_exhausted,
+        DAY.peak.format(share=share(one.peak, one.limit).removesuffix(" %"), at=clock_s(one.peak_at, zone))
+        if one.peak_at is not None
+        else "",
+        DAY.calls.format(
+            holds=counted(one.holds), settles=counted(one.settles), refused=counted(sum(one.refused.values()))
+        ),
+        DAY.wasted.format(amount=amount(one.wasted, one.scale), unit=one.unit) if one.wasted > 0 else "",
+    ]
+    after = one.settled_after_seal + one.extra_after_seal
+    if after:
+        words.append(DAY.after_seal.format(amount=amount(after, one.scale), unit=one.unit))
+    return element(
+        "article",
+        element("h3", one.budget),
+        element("p", said, class_="figure"),
+        element("p", of, class_="quiet"),
+        drawing,
+        *(element("p", text, class_="quiet") for text in words if text),
+        class_="panel card",
+        data_budget=one.budget,
+    )
+
+
+# --- the moment -------------------------------------------------------------------------------------------------------
+
+
+async def _moments(request: web.Request, desk: Desk, found: Found) -> Html:
+    """The course of the day over a slider, and the wallet at the moment that was asked for."""
+    drawn_ = [_course(one, found) for one in found.totals[:CHARTS_MAX]]
+    shown = await _shown(desk, found) if found.at is not None else Html("")
+    part = element(
+        "div", shown, id="moment", aria_live="polite", data_address=f"/days/{found.day}/moment",
+        data_looking=DAY.looking, data_failed=DAY.not_now,
+    )  # fmt: skip
+    return element(
+        "section",
+        element("h2", DAY.moment),
+        element("p", DAY.moment_lead, class_="quiet"),
+        element("div", *drawn_, _slider(found), class_="over-slider"),
+        _form(found),
+        part,
+        class_="day-part card",
+    )
+
+
+async def _shown(desk: Desk, found: Found) -> Html:
+    assert found.at is not None
+    try:
+        moment = await desk.lookback.moment(found.at, now=found.now)
+    except Problem as problem:
+        return element("p", str(problem.body["detail"]), class_="note")
+    except PurseError:
+        return element("p", DAY.not_now, class_="note")
+    return moment_part(found.day, found.at, moment, scales=desk.known.terms.scales)
+
+
+def _slider(found: Found) -> Html:
+    """Only a script can make use of it: it shows it."""
+    day = found.day
+    most = (found.last - day.start) // NS_PER_S
+    slider = element(
+        "input", type="range", id="slider", min="0", max=str(most), step=str(SLIDER_STEP_S),
+        value=str((found.shown_at - day.start) // NS_PER_S), aria_label=DAY.slider,
+        aria_valuetext=clock_s(found.shown_at, day.zone), data_start=str(day.start // 1_000_000), data_zone=day.zone,
+        data_length=str((day.end - day.start) // NS_PER_S),
+    )  # fmt: skip
+    return element("div", Html(slider.removesuffix("</input>")), class_="slider", hidden=True)
+
+
+def _form(found: Found) -> Html:
+    field = element(
+        "input", type="time", id="at", name="at", step="1", value=clock_s(found.shown_at, found.day.zone),
+        required=True, aria_describedby="at-wrong" if found.wrong else None,
+    )  # fmt: skip
+    wrong = element("p", found.wrong, class_="note", id="at-wrong") if found.wrong else ""
+    label = element("label", DAY.time.format(zone=found.day.zone), for_="at")
+    button = element("button", DAY.show, type="submit", class_="main")
+    return element(
+        "form", label, Html(field.removesuffix("</input>")), button, wrong, method="get",
+        action=f"/days/{found.day}", class_="moment-form",
+    )  # fmt: skip
+
+
+# --- how it went ------------------------------------------------------------------------------------------------------
+
+
+def _course(total: DayTotals, found: Found) -> Html:
+    detail = found.details.get(total.budget)
+    series = detail.series if detail is not None else None
+    if series is None:
+        return element("p", DAY.no_course, class_="quiet")
+    at, spent, used = _steps(series, found)
+    values = [drawn(value, total.scale) for value in spent]
+    limit = drawn(total.limit, total.scale)
+    says = DAY.course_says.format(
+        budget=total.budget, used=share(total.settled + total.held + total.extra, total.limit).removesuffix(" %")
+    )
+    chart = Chart(
+        name=f"course-{total.budget}", says=says, unit=total.unit, start=found.day.start, end=found.day.end,
+        lines=[
+            Line(DAY.line_spent, "area", at, values),
+            Line(DAY.line_used, "line", at, [drawn(value, total.scale) for value in used]),
+            Line(DAY.line_limit, "even", [found.day.start, found.day.end], [limit, limit]),
+        ],
+        now=found.shown_at,
+    )  # fmt: skip
+    title = element("h3", total.budget) if len(found.totals) > 1 else ""
+    return element("div", title, draw(chart), _course_table(series, total, found), class_="course")
+
+
+def _steps(series: Series, found: Found) -> tuple[list[int], list[int], list[int]]:
+    """Moments, with what was spent by then, and that with what was held."""
+    day, step = found.day, series.step_s * NS_PER_S
+    last = min(found.now, day.end)
+    so_far = series.before.settled if series.before is not None else 0
+    held = series.before.held if series.before is not None else 0
+    steps = [(day.start, so_far, so_far + held)]
+    for point in series.points:
+        begin, end = min(point.at, last), min(point.at + step, last)
+        if begin > steps[-1][0]:
+            steps.append((begin, so_far, so_far + held))
+        so_far, held = so_far + point.settled, point.held
+        steps.append((end, so_far, so_far + held))
+    steps.append((last, so_far, so_far + held))
+    at, spent, used = map(list, zip(*steps, strict=True))
+    return at, spent, used
+
+
+def _course_table(series: Series, total: DayTotals, found: Found) -> Html:
+    so_far = series.before.settled if series.before is not None else 0
+    rows: list[Sequence[str | int]] = []
+    for point in series.points:
+        so_far += point.settled
+        figures = (amount(value, total.scale) for value in (point.settled, so_far, point.held))
+        rows.append((clock(point.at, found.day.zone), *figures, counted(point.holds), counted(point.refused)))
+    head = (
+        DAY.step.format(zone=found.day.zone), DAY.in_step, DAY.so_far, BUDGET.line_held, BUDGET.holds, BUDGET.refused,
+    )  # fmt: skip
+    found_table = table(DAY.course_caption.format(budget=total.budget, unit=total.unit), head, rows)
+    return element("details", element("summary", DAY.as_table), found_table)
+
+
+# --- who, and who not -------------------------------------------------------------------------------------------------
+
+
+def _who(found: Found) -> Html:
+    tables = [
+        _breakdown(one, total, found.details[total.budget])
+        for total in found.totals
+        if total.budget in found.details
+        for one in found.details[total.budget].breakdowns
+        if any(spent.value is not None for spent in one.top)
+    ]
+    if not tables:
+        return Html("")
+    return element(
+        "section", element("h2", DAY.who), element("div", *tables, class_="breakdowns"), class_="day-part card"
+    )
+
+
+def _breakdown(one: Breakdown, total: DayTotals, detail: Detail) -> Html:
+    later = total.settled - detail.settled
+    other = one.other.settled + later
+    written = column([*(spent.settled for spent in one.top), other], total.scale)
+    most = max([spent.settled for spent in one.top], default=0)
+    rows: list[Sequence[str | int]] = [
+        (spent.value if spent.value is not None else DAY.none, bar(spent.settled, most), figure,
+         share(spent.settled, total.settled), counted(spent.holds))
+        for spent, figure in zip(one.top, written, strict=False)
+    ]  # fmt: skip
+    if other or one.others or one.other.holds:
+        name = DAY.other.format(n=counted(one.others))
+        rows.append((name, bar(other, most), written[-1], share(other, total.settled), counted(one.other.holds)))
+    label = BUDGET.label(one.label)
+    caption = DAY.who_caption.format(budget=total.budget, label=label, unit=total.unit)
+    head = (label, "", DAY.spent, BUDGET.share, DAY.calls_short)
+    return table(caption, head, rows, words=2, unseen=False)
+
+
+def _refusals(found: Found) -> Html:
+    refused = dict(found.wallet_day.refused) if found.wallet_day is not None else {}
+    if not refused:
+        body: Html = element("p", DAY.no_refusals, class_="quiet")
+    else:
+        rows = [
+            (BUDGET.reasons.get(why, why), counted(count))
+            for why, count in sorted(refused.items(), key=lambda one: -one[1])
+        ]
+        body = table(DAY.refusals_caption, (DAY.reason, DAY.count), rows)
+    return element("section", element("h2", DAY.refusals), body, class_="day-part card")
+
+
+def _other_periods(found: Found) -> Html:
+    if not found.others:
+        return Html("")
+    rows = [
+        (one.budget, one.period, share(one.settled + one.extra + one.held, one.limit),
+         f"{amount(one.settled + one.extra + one.held, one.scale)} {one.unit}", counted(sum(one.refused.values())))
+        for one in found.others
+    ]  # fmt: skip
+    head = (DAYS.budget, DAY.period, DAYS.share, DAYS.amount, DAYS.refusals)
+    inside = table(DAY.other_caption, head, rows, words=2)
+    return element("details", element("summary", DAY.other_periods), inside, class_="card day-part")
+
+
+def _exports(found: Found) -> Html:
+    day = found.day
+    links: Iterable[str | Html] = (
+        element("a", DAY.decisions, href=f"/days/{day}/decisions"),
+        element("a", DAY.csv, href=f"/days/{day}/events.csv", download=True),
+        element("a", DAY.lines, href=f"/days/{day}/events.jsonl", download=True),
+        element("a", DAY.json, href=f"/days/{day}/totals.json", download=True),
+    )
+    return element("p", DAY.export, *links, class_="quiet exports")
+
+
+PAGES = (Page(path="/days/{day}", handler=_day),)
