@@ -18,9 +18,10 @@ import msgspec
 from engine.core.tell import read
 from engine.errors import Misconfigured
 from engine.journal import Kind, Stored
-from engine.losses import KnownLosses
+from engine.losses import Contradiction, KnownLosses
 from projector.raw_export import RawBounds, RawLine
 from projector.reading import Take
+from projector.replay import BrokenRecord
 
 _BEGIN = re.compile(rb'\{"seq":(\d{1,19}),"ts":\d{1,19},"kind":"(?:ask|told)","data":"')
 _decoder = msgspec.json.Decoder(RawLine)
@@ -35,7 +36,8 @@ class RawSource:
         self._last = 0
         self._rises = True  # each sequence is higher than the one before, as in every file that nobody changed
         self._seqs, self._places = array("Q"), array("Q")
-        self.wallet = self._bounds().wallet
+        bounds = self._bounds()
+        self.wallet, self._said_last = bounds.wallet, bounds.last_seq
         for line, place in self._lines():
             if begin := _BEGIN.match(line):  # as our own export writes it; the rest is read when it is its turn
                 self._note(int(begin[1]), place)
@@ -46,6 +48,14 @@ class RawSource:
                 self.losses.hear(stored.seq, message.asks)
 
     async def last(self) -> int:
+        """Raises `BrokenRecord` where the file ends before its first line says, unless a loss covers that."""
+        first, said = self._last + 1, self._said_last
+        if said >= first:
+            gone = Contradiction(
+                first, said, f"the file ends at sequence {self._last:,}, but was written up to {said:,}"
+            )
+            if self.losses.covering(gone) is None:
+                raise BrokenRecord(f"{gone.why}: {first:,} to {said:,} are missing", seq=first)
         return self._last
 
     async def any_loss(self) -> bool:

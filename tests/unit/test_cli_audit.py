@@ -108,6 +108,15 @@ def test_m19_a_cut_and_a_fork_end_with_4_where_a_receipt_is_given(tmp_path: Path
     assert audit(stream, tmp_path, DAY, "--receipt", kept).exit_code == 0
 
 
+def test_m19_a_file_that_was_cut_off_behind_its_first_line_ends_with_4(tmp_path: Path) -> None:
+    stream = recorded(story())
+    file = written(stream, tmp_path / "record.jsonl")
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    for process in ((), ("--one-process",)):
+        result = run("audit", DAY, "--record", str(file), "--json", *process)
+        assert (result.exit_code, json.loads(result.stdout)["first_wrong"]) == (4, 9)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), (DAY, "--hold", "a"), ("monday",), (DAY, "--receipt", "9"), ("--at", "noon"), ("--at", "2026-11-30T09:00:00"),
