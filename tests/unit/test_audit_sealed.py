@@ -40,7 +40,7 @@ async def test_the_seals_that_a_witness_has_seen_stand() -> None:
     ],
     ids=["the first day", "the second day"],
 )
-async def test_a_log_rewritten_with_fresh_chains_is_shown_by_the_witness_alone(
+async def test_m19_a_log_rewritten_with_fresh_chains_is_shown_by_the_witness_alone(
     other: list[Stored], day: str, place: int, since: int | None
 ) -> None:
     lines = seals_of(two_days())
