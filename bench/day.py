@@ -32,7 +32,7 @@ from engine.core.messages import (
     Thaw,
     Told,
 )
-from engine.core.plan import Budget, Plan, Tier, Tiers, digest
+from engine.core.plan import Budget, Guard, Plan, Tier, Tiers, digest
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 from engine.journal import Kind, Stored
@@ -59,6 +59,10 @@ PLAN = Plan(
     ttl_s=600,
     remember_s=24 * 3_600,
     tiers=Tiers([Tier(400_000, 0), Tier(700_000, 1), Tier(900_000, 2)], {"premium": 1_500_000}),
+    guards={
+        "hammer": Guard("session", more_than=3, within_s=60, action="cool", for_s=120),
+        "many": Guard("session", more_than=2, within_s=60, action="alert"),
+    },
 )
 CHANGED = msgspec.structs.replace(PLAN, budgets={**PLAN.budgets, "neurons": Budget("neurons", 9 * 10**14)})
 
@@ -180,6 +184,10 @@ class Day:
                 f"busy-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"provider": "tight", "user": "u00004"}
             )
             yield Settle(f"rest-{number:012d}", release=True)
+        if number % 701 == 13:
+            for again in range(6):  # the fourth within a minute cools the session
+                labels = {"user": "u00005", "session": f"x{number}"}
+                yield Hold(f"often-{number}-{again}", [Option({"usd": 1})], ts + NS, labels)
         if number % 601 == 10:
             yield Hold(f"tapped-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"user": "u00001"})
             yield Hold(f"stolen-{number:012d}", [Option({"usd": NANOS})], ts + NS, {"key": "stolen"})

@@ -18,13 +18,13 @@ from projector.reading import CopySource
 ASKS = 12_000
 
 OUTCOMES = {
-    "adjusted", "again", "closed", "conflict", "done", "exhausted", "forgotten", "frozen", "held", "late", "observed",
-    "planned", "revoked", "settled", "stray", "unknown",
+    "adjusted", "again", "closed", "conflict", "cooling", "done", "exhausted", "forgotten", "frozen", "held", "late",
+    "observed", "planned", "revoked", "settled", "stray", "unknown",
 }  # fmt: skip
 FLAGS = {
     "again", "closed", "conflict", "corrected", "estimated", "forgotten", "invalid", "lapsed", "late", "overrun",
-    "refused: busy", "refused: frozen", "refused: late", "refused: never", "refused: revoked", "refused: spent",
-    "refused: tier", "stray", "unheld", "unknown", "unreported",
+    "refused: busy", "refused: cooling", "refused: frozen", "refused: late", "refused: never", "refused: revoked",
+    "refused: spent", "refused: tier", "stray", "unheld", "unknown", "unreported",
 }  # fmt: skip
 
 
