@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from projector.audit.running import wallet_zone
 from projector.day_range import DayError, DayRange, parse
 from projector.raw_source import RawSource
 from projector.reading import Source, StreamSource
+from projector.seal_witness import Line, known, path_of
 
 Progress = Callable[[int, int], None]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -92,6 +93,23 @@ def receipts_kept(whence: Whence) -> list[Receipt]:
     if whence.record is not None or not whence.data.is_dir():
         return []
     return [Receipt(seen.told, seen.chain) for seen in witnesses(whence.data, whence.wallet) if seen.told]
+
+
+def seals_kept(whence: Whence, copies: Iterable[Path]) -> list[Line]:
+    """What the witness of seals in the data folder has seen, and every copy of one. Raises `Misconfigured`."""
+    files = list(copies)
+    if whence.record is None and whence.data.is_dir():
+        files.append(path_of(whence.data, whence.wallet))
+    found: list[Line] = []
+    for file in files:
+        try:
+            witnessed = known(file)
+        except OSError as error:
+            raise Misconfigured(f"{file}: cannot be read: {error.strerror}") from error
+        if witnessed.damaged:
+            raise Misconfigured(f"{file}: {witnessed.damaged:,} of its lines are no seals: was it changed?")
+        found += witnessed.lines.values()
+    return found
 
 
 def log_errors_only() -> None:

@@ -27,7 +27,8 @@ from nats.aio.msg import Msg
 from engine.ask_bytes import ASKS_BYTES_MAX, decode, encode
 from engine.core import limits
 from engine.core.messages import ADMIN_ASKS, Answer, AnyAsk, AnyOutcome, Hold, Observe, Reply, Settle
-from engine.errors import BadAsk, NoAnswer, NotKept, PurseError, StreamRefused
+from engine.errors import BadAsk, NoAnswer, NotKept, PurseError, StreamRefused, Untrusted
+from engine.heard import Heard
 from engine.journal import Journal, Kind
 from engine.receipts import Receipt
 from engine.spool import Slip, Spool
@@ -122,7 +123,7 @@ class Asker:
 
     def __init__(self, journal: Journal, spool: Spool | None = None) -> None:
         self.offset_ns = 0  # stream time minus this machine's clock
-        self.receipt: tuple[int, str] = (0, "")
+        self.heard = Heard(journal)
         self._journal = journal
         self._spool = spool
         self._inbox = journal.client.new_inbox()
@@ -191,9 +192,12 @@ class Asker:
         """One outcome each, in order.
 
         Raises `BadAsk` before anything is sent, `StreamRefused`, `NoAnswer`, and `NotKept` for a settlement that only
-        its caller has.
+        its caller has. `Untrusted`, also before anything is sent, where the stream contradicts what this client has
+        heard: no permission of it is worth anything. What must not be lost is sent all the same.
         """
         block = Block(asks, encode(asks), wait_s)
+        if self.heard.contradiction and not block.only_kept:
+            raise Untrusted(self.heard.contradiction)
         self._check_room(block)
         self._begin(block)
         try:
@@ -376,7 +380,7 @@ class Asker:
 
     def _seen(self) -> str:
         """The newest receipt as it is sent along, so that an engine hears of it if its stream has lost that told."""
-        return str(Receipt(*self.receipt)) if self.receipt[0] else ""
+        return str(Receipt(*self.heard.newest)) if self.heard.newest[0] else ""
 
     def _sweep(self, now: float) -> None:
         """Once in a while: who has waited too long, and what should be asked again."""
@@ -411,7 +415,7 @@ class Asker:
         except msgspec.DecodeError:
             log.warning("reply_unreadable")
             return
-        self.receipt = max(self.receipt, (reply.told, reply.chain))
+        self.heard.hear(reply.told, reply.chain)
         for answer in reply.answers:
             sent = self._unanswered.pop(answer.to.rsplit(".", 1)[-1], None)
             if sent is not None:

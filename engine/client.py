@@ -104,12 +104,13 @@ class Purse:
         ):
             purse = cls(journal, spool)
             await purse._asker.start()
-            minding = asyncio.create_task(purse._asker.run())
+            minding = [asyncio.create_task(work) for work in (purse._asker.run(), purse._asker.heard.run())]
             try:
                 yield purse
             finally:
                 await purse._asker.close(CLOSE_WAIT_S)
-                minding.cancel()
+                for task in minding:
+                    task.cancel()
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -151,7 +152,12 @@ class Purse:
     @property
     def receipt(self) -> tuple[int, str]:
         """Sequence and chain of the newest told this client has heard."""
-        return self._asker.receipt
+        return self._asker.heard.newest
+
+    @property
+    def contradiction(self) -> str:
+        """Why the stream cannot be believed: it denies what this client has heard. "" while it does not."""
+        return self._asker.heard.contradiction
 
     async def hold(
         self,

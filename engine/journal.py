@@ -338,6 +338,11 @@ class Journal:
             raise StreamRefused(got.error.description, code=got.error.err_code)
         return base64.b64decode(got.message.data) if got.message is not None else None
 
+    async def put_once(self, subject: str, data: bytes, *, msg_id: str, wait_s: float) -> None:
+        """Put a message on whatever stream takes this subject, if none was ever put there. Raises as `append`."""
+        headers = {"Nats-Msg-Id": msg_id, "Nats-Expected-Last-Subject-Sequence": "0"}
+        await self._store(subject, data, headers, wait_s)
+
     async def _store(self, subject: str, data: bytes, headers: dict[str, str], wait_s: float) -> Appended:
         try:
             answer = await self._exchange(subject, data, headers or None, wait_s)

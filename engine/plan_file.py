@@ -118,6 +118,7 @@ class Local(msgspec.Struct, frozen=True):
     ask: dict[str, object] = {}
     alerts: dict[str, object] = {}
     observers: dict[str, object] = {}
+    seals: dict[str, object] = {}
 
 
 class PurseFile(msgspec.Struct, frozen=True):

@@ -149,7 +149,7 @@ class Snapshots:
             file.flush()
             os.fsync(file.fileno())
             unfinished.rename(self.folder / f"{snapshot.told:020}{SUFFIX}")
-        _sync(self.folder)
+        sync_folder(self.folder)
         self._let_go()
         return len(data)
 
@@ -170,7 +170,7 @@ class Snapshots:
                 yield unfinished
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """A name is safe once its folder is."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

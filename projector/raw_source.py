@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -17,13 +18,17 @@ import msgspec
 from engine.core.tell import read
 from engine.errors import Misconfigured
 from engine.journal import Kind, Stored
-from engine.losses import KnownLosses
+from engine.losses import Contradiction, KnownLosses
 from projector.raw_export import RawBounds, RawLine
 from projector.reading import Take
+from projector.replay import BrokenRecord
+
+_BEGIN = re.compile(rb'\{"seq":(\d{1,19}),"ts":\d{1,19},"kind":"(?:ask|told)","data":"')
+_decoder = msgspec.json.Decoder(RawLine)
 
 
 class RawSource:
-    """The messages of one file, in the order they have there. Read once beforehand, for what stands where."""
+    """The messages of one file, in the order they have there. Looked through once beforehand, for what stands where."""
 
     def __init__(self, path: Path) -> None:
         self.losses = KnownLosses()
@@ -31,16 +36,26 @@ class RawSource:
         self._last = 0
         self._rises = True  # each sequence is higher than the one before, as in every file that nobody changed
         self._seqs, self._places = array("Q"), array("Q")
-        self.wallet = self._bounds().wallet
-        for stored, place in self._placed():
-            self._rises = self._rises and stored.seq > self._last
-            self._last = max(self._last, stored.seq)
-            self._seqs.append(stored.seq)
-            self._places.append(place)
+        bounds = self._bounds()
+        self.wallet, self._said_last = bounds.wallet, bounds.last_seq
+        for line, place in self._lines():
+            if begin := _BEGIN.match(line):  # as our own export writes it; the rest is read when it is its turn
+                self._note(int(begin[1]), place)
+                continue
+            stored = self._read(line, len(self._seqs) + 2)
+            self._note(stored.seq, place)
             if stored.kind == "admin" and (message := read(stored.data)) is not None:
                 self.losses.hear(stored.seq, message.asks)
 
     async def last(self) -> int:
+        """Raises `BrokenRecord` where the file ends before its first line says, unless a loss covers that."""
+        first, said = self._last + 1, self._said_last
+        if said >= first:
+            gone = Contradiction(
+                first, said, f"the file ends at sequence {self._last:,}, but was written up to {said:,}"
+            )
+            if self.losses.covering(gone) is None:
+                raise BrokenRecord(f"{gone.why}: {first:,} to {said:,} are missing", seq=first)
         return self._last
 
     async def any_loss(self) -> bool:
@@ -73,21 +88,29 @@ class RawSource:
         """From the first message behind `after` on; from the beginning where sequences do not rise."""
         first = bisect_right(self._seqs, after) if self._rises else 0
         if first < len(self._seqs):
-            for stored, _ in self._placed(self._places[first], number=first + 2):
-                yield stored
+            for number, (line, _) in enumerate(self._lines(self._places[first]), start=first + 2):
+                yield self._read(line, number)
 
-    def _placed(self, place: int = 0, *, number: int = 1) -> Iterator[tuple[Stored, int]]:
-        """Messages from this place of the file on, each with its own place. `number`: of the line there."""
-        decoder = msgspec.json.Decoder(RawLine)
+    def _note(self, seq: int, place: int) -> None:
+        self._rises = self._rises and seq > self._last
+        self._last = max(self._last, seq)
+        self._seqs.append(seq)
+        self._places.append(place)
+
+    def _lines(self, place: int = 0) -> Iterator[tuple[bytes, int]]:
+        """Lines of messages from this place of the file on, each with its own place; without one, all there are."""
         with self.path.open("rb") as file:
+            place = place or len(file.readline())
             file.seek(place)
             for line in file:
-                if number > 1:
-                    try:
-                        yield _stored(decoder.decode(line)), place
-                    except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error) as error:
-                        raise Misconfigured(f"{self.path}: line {number:,} is no message of a raw export") from error
-                number, place = number + 1, place + len(line)
+                yield line, place
+                place += len(line)
+
+    def _read(self, line: bytes, number: int) -> Stored:
+        try:
+            return _stored(_decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError, binascii.Error) as error:
+            raise Misconfigured(f"{self.path}: line {number:,} is no message of a raw export") from error
 
 
 def _stored(line: RawLine) -> Stored:

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 
 from engine.core.messages import Seal
+from engine.snapshots import sync_folder
 from engine.witness import FOLDER, KEEP_S
 
 log = structlog.get_logger()
@@ -135,7 +136,7 @@ class SealWitness:
             file.write(b"".join(_encoder.encode(line) + b"\n" for line in new.values()))
             file.flush()
             os.fsync(file.fileno())
-        _sync(path.parent)
+        sync_folder(path.parent)
         self._known.lines |= new
 
 
@@ -150,11 +151,3 @@ def _opened(path: Path) -> Known:
         os.truncate(path, path.stat().st_size - found.torn)
         found.torn = 0
     return found
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -68,11 +68,18 @@ class Observing(Protocol):
         """The status, with how reading fares."""
 
 
+class Running(Protocol):
+    """Something that goes on beside the projector."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+
+
 class Projector:
     """One projector of one wallet.
 
     Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness; without
-    `observers` nobody here asks providers for their figures.
+    `observers` nobody here asks providers for their figures; without `deliveries` seals go nowhere else.
     """
 
     def __init__(
@@ -82,11 +89,12 @@ class Projector:
         snapshots: Snapshots | None = None,
         data: Path | None = None,
         observers: Observing | None = None,
+        deliveries: Running | None = None,
     ) -> None:
         self.projection = Projection(journal.names.wallet)
         self.caught_up = asyncio.Event()
         self._journal = journal
-        self._observers = observers
+        self._observers, self._deliveries = observers, deliveries
         self._chain = chain.GENESIS
         self._told_seq = 0
         self._keeper = Keeper(snapshots, lambda: self.projection.beside()) if snapshots is not None else None
@@ -140,6 +148,8 @@ class Projector:
                 tasks.create_task(self._seals.keep())
                 if self._observers is not None:
                     tasks.create_task(self._observe(self._observers))
+                if self._deliveries is not None:
+                    tasks.create_task(self._deliveries.run())
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
             self._seals.write()
             if self._keeper is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import msgspec
 from wallets import Books
 
@@ -9,6 +12,9 @@ from engine.core import chain
 from engine.core.messages import ADMIN_ASKS, Entry, Told
 from engine.core.tell import read
 from engine.journal import Stored
+from engine.recorded import Recorded
+from projector.raw_export import RawBounds, RawLine
+from projector.seal_witness import Line
 
 
 def recorded(books: Books, *, each: int = 2, entries: list[Entry] | None = None) -> list[Stored]:
@@ -50,3 +56,33 @@ def night() -> Books:
     books.hold("b", "0.30", ttl_s=1_800)
     books.at("2026-12-01 00:00").tick()
     return books
+
+
+def two_days(*, first: str = "0.25", second: str = "0.30") -> list[Stored]:
+    """A call in each of two days, which cost so much, and the tick behind them: both days are sealed."""
+    books = Books(twice=False).at("2026-11-30 09:00")
+    books.hold("a", "0.40", user="alice")
+    books.settle("a", first)
+    books.at("2026-12-01 09:00").hold("b", "0.40", user="bob")
+    books.settle("b", second)
+    books.at("2026-12-02 00:10").tick()
+    return recorded(books)
+
+
+def seals_of(stream: Sequence[Stored]) -> list[Line]:
+    """The lines that a witness of seals would write."""
+    lines = []
+    for stored in stream:
+        if stored.kind == "told":
+            found = Recorded.read(stored)
+            for entry in found.told.told:
+                lines += [Line(stored.seq, found.chain.hex(), entry.seq, entry.at, one) for one in entry.sealed]
+    return lines
+
+
+def written(stream: Sequence[Stored], path: Path) -> Path:
+    """The record as a raw export."""
+    bounds = RawBounds(wallet="main", first_seq=1, last_seq=stream[-1].seq, start="", end="")
+    lines = [msgspec.json.encode(bounds), *(msgspec.json.encode(RawLine.of(one)) for one in stream)]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path

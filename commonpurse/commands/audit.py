@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,16 @@ import click
 import msgspec
 
 from commonpurse.commands import EXIT_ERROR, CannotTrust, Face, Failed, on_terminal, say
-from commonpurse.reading import Whence, days_of, log_errors_only, opened, progress_shown, receipts_kept, record_options
+from commonpurse.reading import (
+    Whence,
+    days_of,
+    log_errors_only,
+    opened,
+    progress_shown,
+    receipts_kept,
+    record_options,
+    seals_kept,
+)
 from engine.errors import PurseError, Untrusted
 from engine.receipts import Receipt
 from projector.audit.following import follow as follow_on
@@ -60,8 +70,11 @@ def _receipts(_: click.Context, __: click.Parameter, written: tuple[str, ...]) -
               help="Write the day's rows as `purse export DAY` does, in the same reading.")  # fmt: skip
 @click.option("--receipt", "receipts", multiple=True, metavar="SEQ:CHAIN", callback=_receipts,
               help="A receipt kept elsewhere that the record must bear out; may be given several times.")  # fmt: skip
+@click.option("--seals", "seals", multiple=True, type=click.Path(path_type=Path, dir_okay=False, exists=True),
+              metavar="FILE.jsonl", help="A copy of a witness of seals that the record must bear out.")  # fmt: skip
 @click.option("--no-redecide", is_flag=True, help="Do not decide anything again: faster, and the report says so.")
 @click.option("--one-process", is_flag=True, help="Decide again in this process, not in a second one beside it.")
+@click.option("--no-keep", is_flag=True, help="Leave no snapshots in the data folder for a later --at.")
 @record_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document (with --follow one a line).")
 @click.pass_context
@@ -73,8 +86,10 @@ def audit(
     follow: bool,
     out: Path | None,
     receipts: list[Receipt],
+    seals: tuple[Path, ...],
     no_redecide: bool,
     one_process: bool,
+    no_keep: bool,
     data: Path,
     nats: str | None,
     wallet: str,
@@ -83,8 +98,9 @@ def audit(
 ) -> None:
     """Replay a DAY (2026-11-30, today, yesterday, 2026-11-01..2026-11-30) and prove it.
 
-    Reads the whole record, while the wallet runs or while it does not, and changes nothing. Every chain is proved,
-    every ask decided again, every total added up twice. The report says what happened, and what was not checked.
+    Reads the whole record, while the wallet runs or while it does not, and changes nothing of it. Every chain is
+    proved, every ask decided again, every total added up twice. The report says what happened, and what was not
+    checked.
 
     Exit codes: 0 all is right, 1 something is off (its first sequence is named) or an error, 2 usage, 4 the stream
     cannot be trusted.
@@ -99,13 +115,14 @@ def audit(
     whence = Whence(data, wallet, nats, record)
     as_json = as_json or ctx.ensure_object(Face).as_json
     if at is not None:
-        return _print_moment(_run(_at(whence, at), as_json=as_json), as_json=as_json)
+        return _print_moment(_run(_at(whence, at, keep=not no_keep), as_json=as_json), as_json=as_json)
     if hold_id is not None:
         return _print_life(_run(_life(whence, hold_id), as_json=as_json), as_json=as_json)
     assert day is not None
-    audited = _audit(
-        whence, day, receipts, redecide=not no_redecide, apart=not one_process, follow=follow, out=out, as_json=as_json
+    how = _How(
+        redecide=not no_redecide, apart=not one_process, keep=not no_keep, follow=follow, out=out, as_json=as_json
     )
+    audited = _audit(whence, day, receipts, seals, how)
     ctx.exit(_run(audited, as_json=as_json))
     return None
 
@@ -142,40 +159,45 @@ def _broken(broken: BrokenRecord) -> str:
 # --- a day ------------------------------------------------------------------------------------------------------------
 
 
-async def _audit(
-    whence: Whence,
-    day: str,
-    receipts: list[Receipt],
-    *,
-    redecide: bool,
-    apart: bool,
-    follow: bool,
-    out: Path | None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """What the flags of the command say."""
+
+    redecide: bool
+    apart: bool
+    keep: bool
+    follow: bool
+    out: Path | None
+    as_json: bool
+
+
+async def _audit(whence: Whence, day: str, receipts: list[Receipt], seals: Sequence[Path], how: _How) -> int:
+    witnessed = seals_kept(whence, seals)  # first: the file may grow while the record is read
     gc.disable()  # what is read makes no cycles, and looking for them takes a tenth of the time
     async with opened(whence) as found:
         days = await days_of(found, day)
         kept = [*receipts, *receipts_kept(whence)]
-        with progress_shown(drawn=on_terminal()) as progress, _export(found.source.wallet, days, out) as export:
+        with progress_shown(drawn=on_terminal()) as progress, _export(found.source.wallet, days, how.out) as export:
             report = await audit_day(
                 found.source,
                 days,
                 receipts=kept,
-                redecide=redecide,
-                apart=found.task if apart and not follow else None,
+                witnessed=witnessed,
+                redecide=how.redecide,
+                apart=found.task if how.apart and not how.follow else None,
+                keep=whence.data if how.keep and whence.record is None else None,
                 also=export.take if export is not None else None,
                 progress=progress,
             )
         if export is not None:
             bounds = msgspec.to_builtins(export.bounds(found.source.wallet))
-            report = msgspec.structs.replace(report, export={"file": str(out), **bounds})
-        _print_report(report, as_json=as_json)
-        if not follow or not report.right:
+            report = msgspec.structs.replace(report, export={"file": str(how.out), **bounds})
+        _print_report(report, as_json=how.as_json)
+        if not how.follow or not report.right:
             return report.exit_code
         gc.enable()
-        async for newer in follow_on(found.source, days, receipts=kept, after=report.read["last"]):
-            _print_news(newer, as_json=as_json)
+        async for newer in follow_on(found.source, days, receipts=kept, witnessed=witnessed, after=report.read["last"]):
+            _print_news(newer, as_json=how.as_json)
             if not newer.right:
                 return EXIT_ERROR
         return 0
@@ -209,9 +231,10 @@ def _print_news(report: Report, *, as_json: bool) -> None:
 # --- a moment, a call -------------------------------------------------------------------------------------------------
 
 
-async def _at(whence: Whence, at: int) -> Moment:
+async def _at(whence: Whence, at: int, *, keep: bool) -> Moment:
     async with opened(whence) as found:
-        return await wallet_at(found.source, at, data=None if whence.record is not None else whence.data)
+        data = None if whence.record is not None else whence.data
+        return await wallet_at(found.source, at, data=data, keep=keep)
 
 
 def _print_moment(moment: Moment, *, as_json: bool) -> None:

@@ -26,6 +26,7 @@ from engine.journal import Journal, Stored
 from engine.losses import KnownLosses
 from engine.recorded import Recorded
 from projector.audit.deciding import Deciding
+from projector.audit.kept import Laying
 from projector.audit.report import Verdict
 from projector.raw_source import RawSource
 from projector.reading import Source, StreamSource
@@ -35,12 +36,21 @@ _encoder = msgspec.json.Encoder()
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What to read: the wallet's stream at `url`, or the raw export `record`; and up to which sequence."""
+    """What to read: the wallet's stream at `url`, or the raw export `record`; and up to which sequence.
+
+    `keep`: the folder to lay snapshots in, of the moments from `start` until `end`; none without it.
+    """
 
     wallet: str
     upto: int
     url: str = ""
     record: str = ""
+    keep: str = ""
+    start: int = 0
+    end: int = 0
+
+    def laying(self) -> Laying | None:
+        return Laying(Path(self.keep), start=self.start, end=self.end) if self.keep else None
 
 
 @asynccontextmanager
@@ -55,9 +65,10 @@ async def source_of(task: Task) -> AsyncIterator[Source]:
 class DecidingReplay(Replay):
     """A replay that decides again instead of handing on, and leaves the chain to another."""
 
-    def __init__(self, wallet: str, *, losses: KnownLosses) -> None:
+    def __init__(self, wallet: str, *, losses: KnownLosses, laying: Laying | None = None) -> None:
         super().__init__(losses=losses)
         self.deciding = Deciding(Wallet(wallet))
+        self._laying = laying
 
     def verdict(self) -> Verdict:
         return verdict_of(self.deciding)
@@ -78,6 +89,8 @@ class DecidingReplay(Replay):
         if not entries or b",".join(written) != entries:
             self._compare_each(mine, written, Recorded.read(stored))
         self.told = stored.seq
+        if self._laying is not None:
+            self._laying.see(self.deciding.wallet, asks=self.deciding.asks, told=recorded.seq, chain=recorded.chain)
         return []
 
     def _compare_each(self, mine: list[Entry], written: list[bytes], recorded: Recorded) -> None:
@@ -156,7 +169,7 @@ async def _verdict(process: asyncio.subprocess.Process, task: Task) -> Verdict:
 async def _decide(task: Task) -> _Said:
     try:
         async with source_of(task) as source:
-            replay = DecidingReplay(task.wallet, losses=source.losses)
+            replay = DecidingReplay(task.wallet, losses=source.losses, laying=task.laying())
 
             def take(stored: Stored) -> None:
                 replay.take(stored)

@@ -16,18 +16,25 @@ from projector.audit.running import Auditing
 from projector.day_range import DayRange
 from projector.reading import Source
 from projector.replay import Replay
+from projector.seal_witness import Line
 
 EVERY_S = 2.0
 
 
 async def follow(
-    source: Source, day: DayRange, *, receipts: Iterable[Receipt] = (), after: int, every_s: float = EVERY_S
+    source: Source,
+    day: DayRange,
+    *,
+    receipts: Iterable[Receipt] = (),
+    witnessed: Iterable[Line] = (),
+    after: int,
+    every_s: float = EVERY_S,
 ) -> AsyncIterator[Report]:
     """A report whenever something new was told behind sequence `after`, until something is off, or for ever.
 
     Raises as `replay` does.
     """
-    auditing = Auditing(source, day, receipts=receipts, decides=True)
+    auditing = Auditing(source, day, receipts=receipts, witnessed=witnessed, decides=True)
     reading = Replay(losses=source.losses)
 
     def take(stored: Stored) -> None:

@@ -23,6 +23,7 @@ from engine.journal import Stored
 from engine.recorded import Recorded
 from engine.snapshots import FOLDER, SUFFIX, Snapshot, UnusableError, decode
 from engine.stream_clock import written
+from projector.audit.kept import Laying, keeping
 from projector.reading import Source
 from projector.replay import Replay
 
@@ -53,8 +54,20 @@ class Moment(msgspec.Struct, frozen=True):
     revoked: list[str]
 
 
-async def wallet_at(source: Source, at: int, *, data: Path | None = None) -> Moment:
-    """The wallet at `at` (ns). Snapshots are looked for under `data`. Raises as `replay` does."""
+async def wallet_at(source: Source, at: int, *, data: Path | None = None, keep: bool = False) -> Moment:
+    """The wallet at `at` (ns). Raises as `replay` does.
+
+    Snapshots are looked for under `data`, and with `keep` some are left there for the next time.
+    """
+    keep = keep and not await source.any_loss()
+    with keeping(data if keep else None, source.wallet) as kept:
+        moment = await _wallet_at(source, at, data, Laying(kept.folder) if kept is not None else None)
+        if kept is not None:
+            kept.prove()
+        return moment
+
+
+async def _wallet_at(source: Source, at: int, data: Path | None, laying: Laying | None) -> Moment:
     start = await _newest_before(source, at, data)
     wallet = start.wallet if start is not None else Wallet(source.wallet)
     reading = Replay(losses=source.losses, start=start)
@@ -67,6 +80,8 @@ async def wallet_at(source: Source, at: int, *, data: Path | None = None) -> Mom
                 raise _PastIt
             fold(wallet, seq=answered.stored.seq, ts=answered.stored.ts, asks=answered.asks, entry=answered.entry)
             told, chain = answered.told, answered.chain
+        if laying is not None and told == reading.told:
+            laying.see(wallet, asks=reading.asks, told=told, chain=chain)
 
     end = await source.last()
     with suppress(_PastIt):

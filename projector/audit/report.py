@@ -47,6 +47,13 @@ class Verdict(msgspec.Struct, frozen=True):
         return {(budget, period): (settled, held, extra) for budget, period, settled, held, extra in self.totals}
 
 
+class Compared(msgspec.Struct, frozen=True):
+    """How many receipts and seals that were kept elsewhere the record bears out."""
+
+    receipts: int = 0
+    seals: int = 0
+
+
 class Report(msgspec.Struct, frozen=True):
     """`first_wrong`: the first sequence at which anything is off, None if all is right. `export`: what was written."""
 
@@ -87,7 +94,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def report_of(
-    facts: Facts, reading: Replay, verdict: Verdict, *, wallet: str, compared: int, unchecked: Iterable[str]
+    facts: Facts, reading: Replay, verdict: Verdict, *, wallet: str, compared: Compared, unchecked: Iterable[str]
 ) -> Report:
     """Put together what both paths found."""
     sums = facts.sums
@@ -127,7 +134,8 @@ def report_of(
             "as_of": written(reading.at),
             "untold": reading.untold,
             "lost": [list(gap) for gap in reading.gaps],
-            "receipts": compared,
+            "receipts": compared.receipts,
+            "seals": compared.seals,
         },
         messages=facts.messages,
         asks=facts.asks,
@@ -144,7 +152,7 @@ def report_of(
             "first": [{"id": one.id, "seq": one.seq, "held": writes.amounts(one.held)} for one in facts.open],
         },
         seals=[writes.seal(seq, seal, sums.units) for seq, seal in facts.seals],
-        checked=_checked(verdict, reading),
+        checked=_checked(verdict, reading, compared),
         unchecked=[*unchecked, *_unchecked(facts, verdict, reading)],
     )
 
@@ -160,7 +168,7 @@ def _totals_differ(verdict: Verdict, totals: dict[tuple[str, str], Sum]) -> list
     ]
 
 
-def _checked(verdict: Verdict, reading: Replay) -> list[str]:
+def _checked(verdict: Verdict, reading: Replay, compared: Compared) -> list[str]:
     said = [
         f"No sequence is missing up to {reading.last:,}; the tolds cover {reading.entries:,} ask messages in order.",
         f"The chain of every told up to {reading.told:,} follows from the bytes before it, from the first message on.",
@@ -169,6 +177,8 @@ def _checked(verdict: Verdict, reading: Replay) -> list[str]:
     if verdict.redecided:
         said.insert(2, f"All {verdict.asks:,} asks were decided again by the rules and the plan of their moment.")
         said.append("The wallet's totals and those added up are the same for every budget and period.")
+    if compared.seals:
+        said.append(f"The seals of {compared.seals:,} days are those that a witness has seen.")
     return said
 
 

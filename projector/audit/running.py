@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 
 import msgspec
 
@@ -21,40 +22,61 @@ from projector.audit.apart import Task, deciding_apart, verdict_of
 from projector.audit.deciding import Deciding
 from projector.audit.facts import Facts
 from projector.audit.hearsay import Hearsay
-from projector.audit.report import Report, Verdict, report_of
+from projector.audit.kept import Laying, keeping
+from projector.audit.report import Compared, Report, Verdict, report_of
+from projector.audit.sealed import SealsHeld
 from projector.day_range import DayRange
 from projector.reading import Source
 from projector.replay import Answered, BrokenRecord, Replay, replay
+from projector.seal_witness import Line
 
 Progress = Callable[[int, int], None]
 
 
 class Auditing:
-    """All that one audit folds. `decides`: whether the first path runs here."""
+    """All that one audit folds. `decides`: whether the first path runs here, and lays snapshots with `laying`."""
 
-    def __init__(self, source: Source, day: DayRange, *, receipts: Iterable[Receipt] = (), decides: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        day: DayRange,
+        *,
+        receipts: Iterable[Receipt] = (),
+        witnessed: Iterable[Line] = (),
+        decides: bool,
+        laying: Laying | None = None,
+    ) -> None:
         self.facts = Facts(day)
         self.hearsay = Hearsay(receipts, source.losses)
+        self.seals = SealsHeld(witnessed, source.losses)
         self.deciding = Deciding(Wallet(source.wallet)) if decides else None
         self.wallet = source.wallet
+        self._laying = laying
+        self._told, self._chain = 0, b""
 
     def fold(self, answered: Answered) -> None:
         self.hearsay.fold(answered)
+        self.seals.fold(answered)
         self.facts.fold(answered)
         if self.deciding is not None:
+            if self._laying is not None and answered.told != self._told:  # the wallet is that of the told before
+                self._laying.see(self.deciding.wallet, asks=self.deciding.asks, told=self._told, chain=self._chain)
+                self._told, self._chain = answered.told, answered.chain
             self.deciding.fold(answered)
 
     def report(self, reading: Replay, verdict: Verdict | None = None) -> Report:
         """What was found up to here. Raises `BrokenRecord` where a receipt speaks of what is not there."""
         self.facts.finish()
         self.hearsay.finish(last=reading.last)
+        self.seals.finish()
         if verdict is None:
             verdict = verdict_of(self.deciding) if self.deciding is not None else Verdict(redecided=False)
         old = self.hearsay.too_old
         unchecked = [f"{old:,} receipts sent with asks were too old to be compared."] if old else []
-        return report_of(
-            self.facts, reading, verdict, wallet=self.wallet, compared=self.hearsay.compared, unchecked=unchecked
-        )
+        if lacking := self.seals.unwitnessed:
+            unchecked.append(f"Of {lacking:,} sealed days no witness was given that has seen their seals.")
+        compared = Compared(receipts=self.hearsay.compared, seals=self.seals.compared)
+        return report_of(self.facts, reading, verdict, wallet=self.wallet, compared=compared, unchecked=unchecked)
 
 
 async def audit(
@@ -62,29 +84,50 @@ async def audit(
     day: DayRange,
     *,
     receipts: Iterable[Receipt] = (),
+    witnessed: Iterable[Line] = (),
     redecide: bool = True,
     apart: Task | None = None,
+    keep: Path | None = None,
     also: Callable[[Answered], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Audit a day. `apart`: where a second process, which decides again, finds the same record.
 
-    `also`: who else is given all that is read, such as an export.
+    `keep`: the data folder to keep snapshots of the day in, if it is right and no loss was ever accepted. `also`: who
+    else is given all that is read, such as an export.
 
-    Raises `BrokenRecord` where the record contradicts itself or a receipt, `Untrusted`, `NoAnswer`, `StreamRefused`.
+    Raises `BrokenRecord` where the record contradicts itself, a receipt or a witness, `Untrusted`, `NoAnswer`,
+    `StreamRefused`.
     """
-    auditing = Auditing(source, day, receipts=receipts, decides=redecide and apart is None)
     end = await source.last()
+    if keep is not None and (not redecide or await source.any_loss()):
+        keep = None
     async with AsyncExitStack() as stack:
-        deciding = None
+        kept = stack.enter_context(keeping(keep, source.wallet))
+        deciding = laying = None
         if redecide and apart is not None:
-            deciding = await stack.enter_async_context(deciding_apart(msgspec.structs.replace(apart, upto=end)))
+            folder = str(kept.folder) if kept is not None else ""
+            task = msgspec.structs.replace(apart, upto=end, keep=folder, start=day.start, end=day.end)
+            deciding = await stack.enter_async_context(deciding_apart(task))
+        elif kept is not None:
+            laying = Laying(kept.folder, start=day.start, end=day.end)
+        auditing = Auditing(
+            source,
+            day,
+            receipts=receipts,
+            witnessed=witnessed,
+            decides=redecide and apart is None,
+            laying=laying,
+        )
         try:
             folds = (auditing.fold,) if also is None else (auditing.fold, also)
             reading = await replay(source, *folds, upto=end, progress=progress)
         except (AssertionError, LookupError) as error:
             raise BrokenRecord(f"what is told cannot have happened: {error!r}", seq=auditing.facts.last_seq) from error
-        return auditing.report(reading, await deciding if deciding is not None else None)
+        report = auditing.report(reading, await deciding if deciding is not None else None)
+        if kept is not None and report.right:
+            kept.prove()
+        return report
 
 
 async def wallet_zone(source: Source) -> str:

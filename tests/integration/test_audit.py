@@ -20,9 +20,10 @@ from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
 from engine.receipts import Receipt
 from engine.recorded import Recorded
-from engine.snapshots import Snapshots
+from engine.snapshots import FOLDER, SUFFIX, Snapshots
 from projector.audit.apart import Task
 from projector.audit.following import follow
+from projector.audit.kept import OF
 from projector.audit.moment import wallet_at
 from projector.audit.running import audit
 from projector.day_range import parse
@@ -64,6 +65,7 @@ async def test_a_wallet_is_audited_while_it_runs_and_after_it_was_closed(tmp_pat
         code, running = await purse("audit", "yesterday..today", "--data", str(tmp_path))
         assert (code, running["right"], running["read"]["asks"]) == (0, True, 7)
         kept = await receipt_of(journal)
+    assert list((tmp_path / FOLDER / WALLET / OF).glob(f"*{SUFFIX}"))  # for a later `--at`
     code, closed = await purse("audit", "yesterday..today", "--data", str(tmp_path))
     assert (code, closed["read"]["chain"]) == (0, kept.chain)
     assert closed["budgets"][0]["settled"] == "0.09"

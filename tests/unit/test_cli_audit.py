@@ -13,13 +13,13 @@ import msgspec
 import pytest
 import structlog
 from click.testing import CliRunner, Result
-from records import recorded, story
+from records import recorded, seals_of, story, two_days, written
 from tampering import FOUND_BY_THE_CHAIN, cut, edited, forked
 
 from commonpurse.__main__ import purse
 from engine.journal import Stored
 from engine.recorded import Recorded
-from projector.raw_export import RawBounds, RawLine
+from projector.seal_witness import SealWitness, path_of
 
 DAY = "2026-11-30"
 
@@ -40,19 +40,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def written(stream: Sequence[Stored], path: Path) -> str:
-    bounds = RawBounds(wallet="main", first_seq=1, last_seq=stream[-1].seq, start="", end="")
-    lines = [msgspec.json.encode(bounds), *(msgspec.json.encode(RawLine.of(one)) for one in stream)]
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    return str(path)
-
-
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(purse, arguments, catch_exceptions=False)
 
 
 def audit(stream: Sequence[Stored], path: Path, *arguments: str) -> Result:
-    return run("audit", *arguments, "--record", written(stream, path / "record.jsonl"))
+    return run("audit", *arguments, "--record", str(written(stream, path / "record.jsonl")))
 
 
 def receipt(stream: Sequence[Stored], seq: int) -> str:
@@ -113,6 +106,15 @@ def test_m19_a_cut_and_a_fork_end_with_4_where_a_receipt_is_given(tmp_path: Path
         assert audit(changed, tmp_path, DAY).exit_code == 0
         assert audit(changed, tmp_path, DAY, "--receipt", kept).exit_code == 4
     assert audit(stream, tmp_path, DAY, "--receipt", kept).exit_code == 0
+
+
+def test_m19_a_file_that_was_cut_off_behind_its_first_line_ends_with_4(tmp_path: Path) -> None:
+    stream = recorded(story())
+    file = written(stream, tmp_path / "record.jsonl")
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    for process in ((), ("--one-process",)):
+        result = run("audit", DAY, "--record", str(file), "--json", *process)
+        assert (result.exit_code, json.loads(result.stdout)["first_wrong"]) == (4, 9)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +231,46 @@ def test_a_hold_nobody_asked_for_is_not_found(tmp_path: Path) -> None:
     assert (result.exit_code, "names this hold" in result.stderr) == (1, True)
 
 
+# --- seals, snapshots -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_compares_with_a_copy_of_the_witness_and_names_day_and_sequence(tmp_path: Path) -> None:
+    stream, other = two_days(), two_days(first="0.20")
+    witness = SealWitness(tmp_path, "main")
+    for line in seals_of(stream):
+        witness.see(line)
+    witness.write()
+    copy = str(path_of(tmp_path, "main"))
+    right, rewritten = (str(written(one, tmp_path / f"{one[6].seq}{i}.jsonl")) for i, one in enumerate((stream, other)))
+    days = "2026-11-30..2026-12-01"
+    said = run("audit", days, "--record", right, "--seals", copy)
+    assert (said.exit_code, "The seals of 2 days are those that a witness has seen." in said.stdout) == (0, True)
+    alone = run("audit", days, "--record", rewritten)
+    assert (alone.exit_code, "no witness was given" in alone.stdout) == (0, True)
+    shown = run("audit", days, "--record", rewritten, "--seals", copy, "--one-process")
+    place = seals_of(stream)[0].told
+    assert (shown.exit_code, f"first at sequence {place}: the seal of 2026-11-30" in shown.stderr) == (4, True)
+
+
+def test_a_witness_with_lines_that_are_no_seals_is_named(tmp_path: Path) -> None:
+    (tmp_path / "copy.jsonl").write_text("{}\n")
+    record = written(two_days(), tmp_path / "record.jsonl")
+    said = run("audit", "2026-11-30", "--record", str(record), "--seals", str(tmp_path / "copy.jsonl"))
+    assert (said.exit_code, "copy.jsonl: 1 of its lines are no seals" in said.stderr) == (1, True)
+
+
+def test_a_file_leaves_no_snapshots_anywhere(tmp_path: Path) -> None:
+    record = str(written(two_days(), tmp_path / "record.jsonl"))
+    assert run("audit", "2026-11-30", "--record", record).exit_code == 0
+    assert run("audit", "--at", "2026-11-30T12:00:00Z", "--record", record).exit_code == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["record.jsonl"]
+
+
 # --- a receipt --------------------------------------------------------------------------------------------------------
 
 
 def verify(stream: Sequence[Stored], path: Path, given: str, *arguments: str) -> Result:
-    return run("receipt", "verify", given, "--record", written(stream, path / "record.jsonl"), *arguments)
+    return run("receipt", "verify", given, "--record", str(written(stream, path / "record.jsonl")), *arguments)
 
 
 def test_a_receipt_stands_where_the_record_is_the_one_that_was_told(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md"))]
 TABLED = {
     "engine": ("", "core/", "prices/"),
-    "projector": ("", "observers/", "audit/", "backfill/", "whatif/"),
+    "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
     "web/pages": ("",),

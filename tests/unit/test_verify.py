@@ -17,7 +17,8 @@ import pytest
 from histories.reading import FOLDER, NAMES, expected
 from recorded_stories import Writer, projected, story, write_raw
 from records import night, recorded
-from tampering import FALSE_SEALS
+from records import story as six_messages
+from tampering import FALSE_SEALS, FOUND_BY_THE_CHAIN
 from wallets import Books, amounts, budget, moment
 
 from engine.core.messages import (
@@ -275,6 +276,13 @@ def test_what_was_tampered_with_is_named(books: Books, what: str, file: Path) ->
     proved(stream, file)
     failed = bad(change(stream), file)
     assert (failed.seq, failed.since) == (seq, since), failed.why
+
+
+@pytest.mark.parametrize("what", FOUND_BY_THE_CHAIN)
+def test_what_the_audit_finds_by_the_chain_is_found_here_as_well_at_the_same_sequence(what: str, file: Path) -> None:
+    tamper, seq = FOUND_BY_THE_CHAIN[what]
+    failed = bad(tamper(recorded(six_messages())), file)
+    assert failed.seq == seq, failed.why
 
 
 @pytest.mark.parametrize("kept", range(1, 6))
