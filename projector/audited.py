@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from projector.day_range import DayRange
+from projector.replay import Answered
 from projector.seal_witness import Line
 
 FOLDER = "audits"
@@ -32,6 +34,26 @@ class Audited(msgspec.Struct, frozen=True):
     told: int = 0
     chain: str = ""
     asks: int = 0
+
+
+class SealsRead:
+    """The seals of some days, as an audit comes by them."""
+
+    def __init__(self, days: DayRange) -> None:
+        self.lines: list[Line] = []
+        self._days = days
+
+    def fold(self, answered: Answered) -> None:
+        entry = answered.entry
+        self.lines += [
+            Line(answered.told, answered.chain.hex(), entry.seq, entry.at, seal)
+            for seal in entry.sealed
+            if self._days.first <= seal.day <= self._days.last
+        ]
+
+    def audited(self, *, at: int, right: bool, asks: int) -> list[Audited]:
+        """What an audit says of them that read the record at `at`."""
+        return [Audited(line.seal.day, at, right, line.told, line.chain, asks) for line in self.lines]
 
 
 def path_of(data: Path, wallet: str) -> Path:

@@ -37,7 +37,7 @@ from projector.audited import Audited
 from projector.bucket import Bucket
 from projector.projection import Projection
 from projector.seal_witness import Line, SealWitness
-from projector.totals import CALENDAR_MAX, is_day
+from projector.totals import days_before
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0
@@ -130,7 +130,9 @@ class Projector:
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
             "figures": lambda _: _encoder.encode(self._figures()),
             "days": lambda _: _encoder.encode(self._days("")),
-            "calendar": lambda before: _encoder.encode(self._calendar(before.decode(errors="replace"))),
+            "calendar": lambda before: _encoder.encode(
+                days_before(self.projection.totals.values(), before.decode(errors="replace"))
+            ),
             "audited": lambda _: _encoder.encode(self._audited()),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
         }
@@ -243,12 +245,6 @@ class Projector:
         """Totals of the periods of this day ("": all), newest first."""
         found = [totals for totals in self.projection.totals.values() if totals.period.startswith(day)]
         return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:DAYS_SHOWN_MAX]
-
-    def _calendar(self, before: str) -> list[DayTotals]:
-        """Totals of periods that are days, those before the day `before` ("": all), newest first."""
-        days = (totals for totals in self.projection.totals.values() if is_day(totals))
-        found = [totals for totals in days if not before or totals.period < before]
-        return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:CALENDAR_MAX]
 
     def _audited(self) -> list[Audited]:
         """What audits said of this record, so far as the seals here bear it out."""

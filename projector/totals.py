@@ -41,9 +41,10 @@ class _Seen(msgspec.Struct, gc=False):
     extra: int = 0
 
 
-def is_day(totals: DayTotals) -> bool:
-    """Whether these are of a period that is a day."""
-    return _DAY.fullmatch(totals.period) is not None
+def days_before(totals: Iterable[DayTotals], before: str) -> list[DayTotals]:
+    """Those of periods that are days, before the day `before` ("": all), newest first."""
+    found = [one for one in totals if _DAY.fullmatch(one.period) and (not before or one.period < before)]
+    return sorted(found, key=lambda one: (-one.start, one.budget))[:CALENDAR_MAX]
 
 
 class Totals:

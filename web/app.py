@@ -15,6 +15,7 @@ from web import days, estimate, health, keeping, metrics, operating, past, spend
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
+from web.lookback import Lookback
 from web.openapi import openapi_route
 from web.page import ASK, NOW, STATUS, add_page
 from web.pages import calendar, day, decisions, hold, moment, sign_in, taking_along
@@ -46,10 +47,13 @@ _PAGES = (
 )  # fmt: skip
 
 
-def make_app(purse: Purse, settings: Settings) -> web.Application:
-    """The application over a connected purse. Whoever runs it also runs its board: `app[DESK].board.run()`."""
+def make_app(purse: Purse, settings: Settings, *, lookback: Lookback | None = None) -> web.Application:
+    """The application over a connected purse. Whoever runs it also runs its board: `app[DESK].board.run()`.
+
+    `lookback`: what looks into the past, if not processes of their own.
+    """
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_BYTES_MAX)
-    desk = open_desk(purse, settings)
+    desk = open_desk(purse, settings, lookback or Lookback(settings))
     app[DESK] = desk
     app[STATUS] = lambda: desk.board.latest
     app[NOW] = purse.now

@@ -57,7 +57,7 @@ class Desk:
 DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
 
 
-def open_desk(purse: Purse, settings: Settings) -> Desk:
+def open_desk(purse: Purse, settings: Settings, lookback: Lookback) -> Desk:
     """Raises `Misconfigured` if the operator's prices cannot be used."""
     known = Known(purse)
     stands_in = not settings.upstreams or (settings.ask is not None and settings.ask.upstream == builtin.MODEL)
@@ -67,5 +67,4 @@ def open_desk(purse: Purse, settings: Settings) -> Desk:
     keys = Keyring(purse.bucket(WORD))
     gate = Gate(settings, keys, visitors, purse)
     slowing = Slowing(purse, settings, visitors)
-    lookback = Lookback(settings)
     return Desk(purse, settings, known, Board(purse, known), Crowd(), book, keys, gate, slowing, visitors, lookback)

@@ -76,7 +76,9 @@ async def look(source: Source, what: Look) -> Seen:
     try:
         match what:
             case LookAtMoment():
-                return Seen(moment=await wallet_at(source, what.at, data=Path(what.data) if what.data else None))
+                return Seen(
+                    moment=await wallet_at(source, what.at, data=Path(what.data) if what.data else None, keep=True)
+                )
             case LookAtLife():
                 return Seen(life=await _life(source, what))
     except Untrusted as error:

@@ -217,10 +217,15 @@ def mark(proof: Proof) -> Html:
     return joined([drawing, element("span", getattr(DAYS, proof), class_="unseen")])
 
 
-def _legend(days: Iterable[Day]) -> Html:
+def _legend(days: Sequence[Day]) -> Html:
     means = {"audited": DAYS.audited_means, "sealed": DAYS.sealed_means, "wrong": DAYS.wrong_means}
     seen = {day.proof for day in days}
+    names = sorted({one.budget for day in days for one in day.totals})
+    few = len(names) <= METERS_MAX
+    bars = DAYS.bars.format(budgets=", ".join(names)) if few else DAYS.bars_fullest.format(n=METERS_MAX)
     lines = [element("li", mark(proof), element("span", means[proof])) for proof in means if proof in seen]
+    if len(names) > 1:
+        lines.insert(0, element("li", bars))
     return element("ul", *lines, class_="legend-marks", aria_label=DAYS.legend) if lines else Html("")
 
 

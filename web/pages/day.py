@@ -127,7 +127,7 @@ async def _day(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Respo
         _other_periods(found),
         _exports(found),
     ])  # fmt: skip
-    return show(visitor, title=title, body=body, here="/days", styles=("chart.css", "past.css"), scripts=("day.js",))
+    return show(visitor, title=title, body=body, here="/days", styles=("past.css",), scripts=("day.js",))
 
 
 # --- head -------------------------------------------------------------------------------------------------------------
@@ -217,6 +217,7 @@ async def _moments(request: web.Request, desk: Desk, found: Found) -> Html:
         element("div", *drawn_, _slider(found), class_="over-slider"),
         _form(found),
         part,
+        element("div", *(_course_table(one, found) for one in found.totals[:CHARTS_MAX]), class_="tables"),
         class_="day-part card",
     )
 
@@ -283,7 +284,7 @@ def _course(total: DayTotals, found: Found) -> Html:
         now=found.shown_at,
     )  # fmt: skip
     title = element("h3", total.budget) if len(found.totals) > 1 else ""
-    return element("div", title, draw(chart), _course_table(series, total, found), class_="course")
+    return element("div", title, draw(chart), class_="course")
 
 
 def _steps(series: Series, found: Found) -> tuple[list[int], list[int], list[int]]:
@@ -304,7 +305,11 @@ def _steps(series: Series, found: Found) -> tuple[list[int], list[int], list[int
     return at, spent, used
 
 
-def _course_table(series: Series, total: DayTotals, found: Found) -> Html:
+def _course_table(total: DayTotals, found: Found) -> Html:
+    detail = found.details.get(total.budget)
+    series = detail.series if detail is not None else None
+    if series is None:
+        return Html("")
     so_far = series.before.settled if series.before is not None else 0
     rows: list[Sequence[str | int]] = []
     for point in series.points:
@@ -315,7 +320,7 @@ def _course_table(series: Series, total: DayTotals, found: Found) -> Html:
         DAY.step.format(zone=found.day.zone), DAY.in_step, DAY.so_far, BUDGET.line_held, BUDGET.holds, BUDGET.refused,
     )  # fmt: skip
     found_table = table(DAY.course_caption.format(budget=total.budget, unit=total.unit), head, rows)
-    return element("details", element("summary", DAY.as_table), found_table)
+    return element("details", element("summary", DAY.as_table.format(budget=total.budget)), found_table)
 
 
 # --- who, and who not -------------------------------------------------------------------------------------------------
@@ -350,7 +355,7 @@ def _breakdown(one: Breakdown, total: DayTotals, detail: Detail) -> Html:
         name = DAY.other.format(n=counted(one.others))
         rows.append((name, bar(other, most), written[-1], share(other, total.settled), counted(one.other.holds)))
     label = BUDGET.label(one.label)
-    caption = DAY.who_caption.format(budget=total.budget, label=label, unit=total.unit)
+    caption = DAY.who_caption.format(budget=total.budget, label=label.lower(), unit=total.unit)
     head = (label, "", DAY.spent, BUDGET.share, DAY.calls_short)
     return table(caption, head, rows, words=2, unseen=False)
 

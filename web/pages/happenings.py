@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from projector.audit.life import Event
+from web.known import Terms
 from web.pages.amounts import counted
 from web.pages.past_words import HOLD
 from web.statement import grouped
@@ -26,8 +27,8 @@ class Happening(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-def happening(event: Event) -> Happening:
-    """The event in words."""
+def happening(event: Event, terms: Terms) -> Happening:
+    """The event in words. `terms` know how amounts of a single unit are written."""
     ask, told = event.ask or {}, event.outcome
     notes = [HOLD.flags[flag] for flag in told.get("flags", ()) if flag in HOLD.flags]
     match told["outcome"]:
@@ -41,9 +42,11 @@ def happening(event: Event) -> Happening:
         case "stray":
             return Happening("end", HOLD.stray.format(amounts=written(told["charged"])), notes)
         case "exhausted" | "frozen" | "cooling" | "revoked" | "late" | "invalid":
-            return Happening("refused", _refused(told), [HOLD.asked.format(amounts=_asked(ask))] if _asked(ask) else [])
+            return Happening(
+                "refused", _refused(told, terms), [HOLD.asked.format(amounts=_asked(ask))] if _asked(ask) else []
+            )
         case _:
-            return Happening("other", _other(ask, told), [])
+            return Happening("other", _other(ask, told, terms), [])
 
 
 def _held(ask: Mapping[str, Any], told: Mapping[str, Any]) -> Happening:
@@ -69,7 +72,7 @@ def _settled(ask: Mapping[str, Any], told: Mapping[str, Any], notes: list[str]) 
     return Happening("end", said, [*came_back, *notes])
 
 
-def _refused(told: Mapping[str, Any]) -> str:
+def _refused(told: Mapping[str, Any], terms: Terms) -> str:
     match told["outcome"], told.get("why"):
         case "exhausted", "busy":
             return HOLD.refused_busy.format(budget=told["budget"])
@@ -78,7 +81,7 @@ def _refused(told: Mapping[str, Any]) -> str:
         case "exhausted", "tier":
             return HOLD.refused_tier.format(budget=told["budget"])
         case "exhausted", _:
-            fits = written({told["unit"]: told["fits"]}) if isinstance(told.get("fits"), str) else HOLD.nothing
+            fits = written(terms.written({told["unit"]: told["fits"]}))
             return HOLD.refused_spent.format(budget=told["budget"], period=told["period"], fits=fits)
         case "frozen", _:
             return HOLD.refused_frozen.format(scope=told["scope"], reason=told["reason"])
@@ -92,16 +95,15 @@ def _refused(told: Mapping[str, Any]) -> str:
             return HOLD.refused_invalid.format(field=told["field"], why=told["why"])
 
 
-def _other(ask: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+def _other(ask: Mapping[str, Any], told: Mapping[str, Any], terms: Terms) -> str:
     match told["outcome"]:
         case "again":
             return HOLD.again.format(first=counted(told["first"]))
         case "conflict":
             return HOLD.conflict.format(field=told["field"], amounts=written(told.get("charged", {})))
         case "adjusted":
-            return HOLD.adjusted.format(
-                budget=ask["budget"], period=ask["period"], amount=ask["amount"], reason=ask["reason"]
-            )
+            amount = written(terms.written({terms.budget_units.get(ask["budget"], ""): ask["amount"]}))
+            return HOLD.adjusted.format(budget=ask["budget"], period=ask["period"], amount=amount, reason=ask["reason"])
         case "forgotten":
             return HOLD.forgotten
         case "unknown":

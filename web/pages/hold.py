@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -16,12 +15,14 @@ from projector.audit.looking import STRETCH_MESSAGES_MAX, SeenLife
 from web.asks import check_hold
 from web.desk import Desk
 from web.html import Html, element, joined
+from web.known import Terms
 from web.pages.amounts import counted, lasting
 from web.pages.frame import SignedIn, show
 from web.pages.happenings import happening, written
 from web.pages.meters import meter
 from web.pages.past_words import HOLD
 from web.pages.serving import Page
+from web.pages.zoned import clock_ms
 from web.past import after_of, life_of
 
 CHAIN_DIGITS = 12  # of a receipt's chain: the rest is in its title
@@ -32,13 +33,13 @@ async def _hold(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Resp
     life, seen = await life_of(desk, id, after_of(request))
     if not seen.events:
         return _nothing(visitor, id, seen)
-    scales = desk.known.terms.scales
+    terms = desk.known.terms
     body = joined([
         element("p", HOLD.title, class_="kicker"),
         element("h1", element("code", id)),
         _state(life, seen),
-        element("div", _figures(seen, scales), _facts(seen), class_="call card"),
-        _timeline(seen),
+        element("div", _figures(seen, terms), _facts(seen), class_="call card"),
+        _timeline(seen, terms),
         _how_far(id, seen),
     ])  # fmt: skip
     return show(visitor, title=HOLD.id.format(id=id), body=body, here="/days", styles=("past.css",))
@@ -81,10 +82,11 @@ def _last_state(events: Iterable[Event]) -> str:
     return state
 
 
-def _figures(seen: SeenLife, scales: Mapping[str, int]) -> Html:
+def _figures(seen: SeenLife, terms: Terms) -> Html:
     """What was held, what it cost, what came back; drawn where the two can be held against each other."""
     granted, charged = _newest(seen.events, "held", "amounts"), _newest(seen.events, "", "charged")
-    ended = any(happening(event).kind == "end" for event in seen.events)
+    ended = any(happening(event, terms).kind == "end" for event in seen.events)
+    scales = terms.scales
     back = _sum(seen.events, scales)
     lines = [(HOLD.granted, granted), (HOLD.charged, charged), (HOLD.returned, back if ended else {})]
     rows = [element("div", element("dt", name), element("dd", written(amounts))) for name, amounts in lines if amounts]
@@ -124,7 +126,7 @@ def _facts(seen: SeenLife) -> Html:
     first = seen.events[0]
     ask: Mapping[str, Any] = first.ask or {}
     budgets = _newest(seen.events, "held", "budgets") or first.outcome.get("budgets", {})
-    lasted = _ns(seen.events[-1].at) - _ns(first.at)
+    lasted = seen.events[-1].at_ns - first.at_ns
     facts: list[tuple[str, Html]] = []
     if budgets:
         lines: Mapping[str, Any] = budgets
@@ -147,9 +149,9 @@ def _facts(seen: SeenLife) -> Html:
 # --- what happened ----------------------------------------------------------------------------------------------------
 
 
-def _timeline(seen: SeenLife) -> Html:
-    start = _ns(seen.events[0].at)
-    items = (_item(event, start) for event in seen.events)
+def _timeline(seen: SeenLife, terms: Terms) -> Html:
+    start = seen.events[0].at_ns
+    items = (_item(event, start, terms) for event in seen.events)
     parts = [element("h2", HOLD.timeline), element("ol", *items, class_="timeline")]
     if seen.more:
         parts.append(element("p", HOLD.more.format(n=counted(seen.more)), class_="quiet"))
@@ -157,11 +159,11 @@ def _timeline(seen: SeenLife) -> Html:
     return element("section", *parts, class_="day-part card")
 
 
-def _item(event: Event, start: int) -> Html:
-    found = happening(event)
-    day, clock = event.at[:10], event.at[11:23]
+def _item(event: Event, start: int, terms: Terms) -> Html:
+    found = happening(event, terms)
+    day, clock = event.at[:10], clock_ms(event.at_ns, "UTC")
     chain = str(event.receipt["chain"])
-    after = _ns(event.at) - start
+    after = event.at_ns - start
     when = element("p", element("time", f"{day} ", element("b", clock), " UTC", datetime=event.at), class_="when")
     if after > 0:
         when = joined([when, element("p", HOLD.after.format(time=_long(after)), class_="after")])
@@ -188,14 +190,11 @@ def _how_far(id: str, seen: SeenLife, *, export: bool = True) -> Html:
     return element("div", *lines, class_="below")
 
 
-def _ns(written_at: str) -> int:
-    return int(datetime.fromisoformat(written_at).timestamp() * 1_000) * 1_000_000
-
-
 def _long(ns: int) -> str:
-    """`0.250 s` where it is short."""
-    ms = ns // 1_000_000
-    return f"{ms // 1_000}.{ms % 1_000:03} s" if ms < 90_000 else lasting(ns)
+    """`45.730 s`, `1 min 31.460 s`, `6 h 12 min`."""
+    minutes, ms = divmod(ns // 1_000_000, 60_000)
+    seconds = f"{ms // 1_000}.{ms % 1_000:03} s"
+    return lasting(ns) if minutes >= 60 else f"{minutes} min {seconds}" if minutes else seconds
 
 
 PAGES = (Page(path="/holds/{id}", handler=_hold),)

@@ -77,7 +77,8 @@ class DaysWords:
     audited_means: str = "Audited: every decision was made again by the rules, and every total added up twice."
     sealed_means: str = "Sealed: the day is over, and its chain was proved as it was read. Nobody has audited it yet."
     wrong_means: str = "Off: an audit found that something does not add up. `purse audit DAY` says what."
-    refused_means: str = "Calls were refused."
+    bars: str = "The bars are, from above: {budgets}."
+    bars_fullest: str = "The bars are the {n} fullest budgets of each day, in the order of their names."
     none: str = "No day has been spent yet. Once a shared daily budget is used, its days stand here."
     earlier: str = "Earlier days"
     newest: str = "The newest days"
@@ -154,7 +155,7 @@ class DayWords:
     line_spent: str = "Spent"
     line_used: str = "Spent and held"
     line_limit: str = "Limit"
-    as_table: str = "The same as a table"
+    as_table: str = "How {budget} went, as a table"
     course_caption: str = "{budget} in steps of five minutes, in {unit}"
     step: str = "Time ({zone})"
     in_step: str = "Spent"
@@ -163,7 +164,7 @@ class DayWords:
 
     # who, and who not
     who: str = "Who spent it"
-    who_caption: str = "{budget} by {label}, in {unit}"
+    who_caption: str = "{budget} by {label} ({unit})"
     none: str = "(without)"
     other: str = "Other ({n} more)"
     calls_short: str = "Calls"
