@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
+from typing import Final
 
 from engine.core import periods
-from engine.core.documents import BudgetStatus, DayTotals, Figure, Status
+from engine.core.documents import Barred, BudgetStatus, DayTotals, Figure, Status
 from engine.core.wallet import Wallet
+
+BARRED_MAX: Final = 50  # that a status lists of each kind: it goes out four times a second
 
 
 def status_of(wallet: Wallet, totals: Mapping[tuple[str, str], DayTotals], at: int) -> Status:
@@ -15,7 +19,18 @@ def status_of(wallet: Wallet, totals: Mapping[tuple[str, str], DayTotals], at: i
     budgets = wallet.plan.budgets if wallet.plan is not None else {}
     shared = [_budget(wallet, totals, name, at) for name, budget in budgets.items() if budget.each is None]
     frozen = [frost for frost in wallet.frozen.values() if frost.until is None or at < frost.until]
-    return Status(wallet.name, wallet.upto, at, wallet.plan_digest, shared, frozen, len(wallet.open))
+    barred = [*_cooling(wallet, at), *_revoked(wallet)]
+    more = sum(max(0, len(those) - BARRED_MAX) for those in (wallet.revoked, wallet.cooling))
+    return Status(wallet.name, wallet.upto, at, wallet.plan_digest, shared, frozen, len(wallet.open), barred, more)
+
+
+def _cooling(wallet: Wallet, at: int) -> list[Barred]:
+    newest = islice(reversed(wallet.cooling.items()), BARRED_MAX)
+    return [Barred(*key, until=cooled.until, guard=cooled.guard) for key, cooled in newest if at < cooled.until]
+
+
+def _revoked(wallet: Wallet) -> list[Barred]:
+    return [Barred(*key, reason=reason) for key, reason in islice(reversed(wallet.revoked.items()), BARRED_MAX)]
 
 
 def _budget(wallet: Wallet, known: Mapping[tuple[str, str], DayTotals], name: str, at: int) -> BudgetStatus:

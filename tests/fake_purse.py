@@ -12,6 +12,7 @@ import msgspec
 
 from engine.core import chain, periods
 from engine.core.documents import (
+    Barred,
     BudgetStatus,
     DayTotals,
     Detail,
@@ -19,6 +20,7 @@ from engine.core.documents import (
     Figure,
     Life,
     ProjectorFigures,
+    Reading,
     Span,
     Status,
     WalletDay,
@@ -100,6 +102,7 @@ class FakeBucket:
 class FakePurse:
     """`clock` is stream time. `error`: what every call raises, if anything. `ready_` and `days_` are what is read.
 
+    `figures`, `observed`: what is told beside what the wallet here decided, by budget.
     `reading`: how many read the stream now; `unheard`: how many more messages there are said to be than it ever gives.
     """
 
@@ -125,6 +128,8 @@ class FakePurse:
         self.stream: list[Stored] = []
         self.reading = self.unheard = 0
         self.breaks_off = False
+        self.figures: dict[str, DayTotals] = {}
+        self.observed: dict[str, tuple[Figure, Reading]] = {}
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -256,12 +261,21 @@ class FakePurse:
             budgets,
             frozen=list(self.wallet.frozen.values()),
             open_holds=len(self.wallet.open),
+            barred=[
+                *(Barred(*key, until=one.until, guard=one.guard) for key, one in self.wallet.cooling.items()),
+                *(Barred(*key, reason=reason) for key, reason in self.wallet.revoked.items()),
+            ],
         )
 
     def _status(self, name: str, budget: Budget) -> BudgetStatus:
         assert self.wallet.plan is not None
         period = periods.period_at(self.clock, per=budget.per, zone=budget.zone)
         settled, held, extra, figure = self.wallet.meters().get((name, None, period.name), (0, 0, 0, 0))
+        if (told := self.figures.get(name)) is not None:
+            settled, held = settled + told.settled, held + told.held
+        observed, reading = self.observed.get(name, (None, None))
+        if observed is None and figure:
+            observed = Figure(budget.source or "", figure, self.clock)
         return BudgetStatus(
             name=name,
             unit=budget.unit,
@@ -277,7 +291,8 @@ class FakePurse:
             extra=extra,
             public=budget.public,
             source=budget.source or "",
-            observed=Figure(budget.source or "", figure, self.clock) if figure else None,
+            observed=observed,
+            reading=reading,
         )
 
     # --- live ---------------------------------------------------------------------------------------------------------

@@ -104,6 +104,8 @@ def _write_day(writer: Writer, random: Random, day: date) -> None:
             )
             figure = others + (meter.settled if meter is not None else 0)
             asks = [Observe(f"figure-{at}", "neurons", day.isoformat(), figure, at, "cloudflare")]
+        if isinstance(asks[0], Settle) and asks[0].hold not in writer.wallet.open:
+            continue  # it was refused, and nobody made the call
         writer.ask(at, asks)
         writer.tell()
 

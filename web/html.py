@@ -49,5 +49,10 @@ def _attribute(name: str, value: str | int | bool | None) -> str:
     return f" {name}" if value is True else f' {name}="{safe(value)}"'
 
 
+def hidden_field(name: str, value: str) -> Html:
+    """What a form carries and nobody sees."""
+    return Html(f'<input type="hidden" name="{safe(name)}" value="{safe(value)}">')
+
+
 def hidden(hide: bool) -> Html:
     return Html(" hidden" if hide else "")

@@ -8,7 +8,7 @@ from aiohttp import web
 from engine.core import checks
 from engine.core.messages import Revoke
 from engine.errors import BadAsk
-from web.answers import Body, json_response
+from web.answers import Answer, Body, json_response
 from web.auth import AUTHENTICATED_LABELS, Caller
 from web.bodies import read_body, shown
 from web.desk import Desk
@@ -21,7 +21,12 @@ from web.routes import Route
 
 
 async def _new(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
-    body = await read_body(request, KeyBody)
+    secret, key = await new_key(desk, caller, await read_body(request, KeyBody))
+    return json_response({"key": secret, **_written(key, key.created_at)}, status=201)
+
+
+async def new_key(desk: Desk, caller: Caller, body: KeyBody) -> tuple[str, Key]:
+    """Make a key: itself, to be shown once, and what is kept of it. Raises `BadAsk`, `Problem` 409, `PurseError`."""
     now = desk.purse.now()
     id, secret = make_key()
     kept = await _replaced(desk, body) or _nothing_said(id, body)
@@ -45,7 +50,7 @@ async def _new(request: web.Request, desk: Desk, caller: Caller) -> web.Response
         await desk.keys.add(key)
     except TooManyKeys:
         raise Problem(409, "too-many-keys", f"A wallet has at most {KEYS_MAX:,} keys.", title="Too many keys") from None
-    return json_response({"key": secret, **_written(key, now)}, status=201)
+    return secret, key
 
 
 def _nothing_said(id: str, body: KeyBody) -> Key:
@@ -97,23 +102,29 @@ async def _list(_request: web.Request, desk: Desk, _caller: Caller) -> web.Respo
 
 
 async def _revoke(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
-    """First the key, so that no web process lets it in; then, on the stream, what is on its way to the engine."""
-    id = request.match_info["id"]
     body = await read_body(request, RevokeKeyBody)
-    ask = Revoke(f"key-revoked:{id}", "key", id, body.reason, caller.name)
+    key, answer = await end_key(desk, caller, request.match_info["id"], body.reason)
+    if answer.status >= 400:
+        return answer.response()
+    return json_response({**answer.body, **_written(key, desk.purse.now())})
+
+
+async def end_key(desk: Desk, caller: Caller, id: str, reason: str) -> tuple[Key, Answer]:
+    """First the key, so that no web process lets it in; then, on the stream, what is on its way to the engine.
+
+    Raises `BadAsk`, `Problem` 404, `PurseError`.
+    """
+    ask = Revoke(f"key-revoked:{id}", "key", id, reason, caller.name)
     if not is_short_id(id):
         raise _no_key()
     if (wrong := checks.switch(ask)) is not None:
         raise BadAsk(*wrong)
     now = desk.purse.now()
-    key = await desk.keys.revoke(id, at=now, by_whom=caller.name, reason=body.reason)
+    key = await desk.keys.revoke(id, at=now, by_whom=caller.name, reason=reason)
     if key is None:
         raise _no_key()
     first = msgspec.structs.replace(ask, reason=key.reason, by_whom=key.revoked_by)
-    answer = desk.answer(first, await desk.purse.ask(first), caller)
-    if answer.status >= 400:
-        return answer.response()
-    return json_response({**answer.body, **_written(key, now)})
+    return key, desk.answer(first, await desk.purse.ask(first), caller)
 
 
 def _no_key() -> Problem:

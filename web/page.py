@@ -162,7 +162,7 @@ def _budget(budget: BudgetStatus, *, now: int) -> Html:
         own_calls=own_calls,
         own_calls_hidden=hidden(not own_calls),
         others_hidden=hidden(not (share.others or budget.source)),
-        **_bar(share),
+        **bar_edges(share),
         **_lines(budget, share, blank=over),
     )
 
@@ -174,7 +174,7 @@ def _operator(budget: BudgetStatus) -> Html:
     return Html(f'<a href="{escape(budget.link)}" rel="noopener">{escape(budget.note or budget.link)}</a>')
 
 
-def _bar(share: Shares) -> dict[str, str]:
+def bar_edges(share: Shares) -> dict[str, str]:
     """Where the meter's segments begin and how wide they are, in percent. Past the limit the bar is what was used."""
     whole = max(1000, share.used)
     edges = (0, share.spent, share.base, share.base + share.held)

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from engine.core.amounts import format_amount
-from engine.core.documents import BudgetStatus, Status
+from engine.core.documents import Barred, BudgetStatus, Status
 from engine.core.messages import (
     Frost,
 )
@@ -57,6 +57,8 @@ def document(status: Status, *, audience: Audience, live: bool) -> dict[str, obj
             "plan": status.plan,
             "open_holds": status.open_holds,
             "freezes": [_frost(frozen) for frozen in status.frozen],
+            "barred": [_barred(barred) for barred in status.barred],
+            "barred_more": status.barred_more,
         }
     return body
 
@@ -64,6 +66,12 @@ def document(status: Status, *, audience: Audience, live: bool) -> dict[str, obj
 def _frost(frost: Frost) -> dict[str, object]:
     until = None if frost.until is None else format_moment(frost.until)
     return {"scope": frost.scope, "reason": frost.reason, "since": format_moment(frost.since), "until": until}
+
+
+def _barred(barred: Barred) -> dict[str, object]:
+    until = None if barred.until is None else format_moment(barred.until)
+    said = {"label": barred.label, "value": barred.value, "reason": barred.reason, "guard": barred.guard}
+    return {**said, "until": until}
 
 
 def _budget(budget: BudgetStatus, *, audience: Audience, now: int) -> dict[str, object]:
@@ -249,6 +257,27 @@ class Board:
                     await changed.wait()
             except TimeoutError:
                 yield b": still here\n\n"
+
+    @property
+    def live(self) -> bool:
+        """Whether the newest document is no older than a few seconds."""
+        return not self._stale
+
+    async def changes(self, *, every_s: float, keep_alive_s: float = KEEP_ALIVE_S) -> AsyncIterator[bool]:
+        """True for each newer document, at most one in `every_s`; False where none came for so long."""
+        seen = 0
+        while not self.closed:
+            changed = self._changed
+            if self._version != seen and self._latest is not None:
+                seen = self._version
+                yield True
+                await asyncio.sleep(every_s)
+                continue
+            try:
+                async with asyncio.timeout(keep_alive_s):
+                    await changed.wait()
+            except TimeoutError:
+                yield False
 
     def admit(self) -> None:
         """One more viewer. Raises `Problem` 503 when there are too many; else `leave` must follow."""

@@ -64,8 +64,21 @@ class BudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.limit - self.used
 
 
+class Barred(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A label's value that takes no new holds: revoked, or cooling until a moment because `guard` went off."""
+
+    label: str
+    value: str
+    reason: str = ""
+    until: int | None = None
+    guard: str = ""
+
+
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none."""
+    """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none.
+
+    `barred`: the newest of those that take no new holds; `barred_more`: how many are not in it.
+    """
 
     wallet: str
     seq: int
@@ -74,6 +87,8 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     budgets: list[BudgetStatus]
     frozen: list[Frost] = []
     open_holds: int = 0
+    barred: list[Barred] = []
+    barred_more: int = 0
 
 
 class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -116,7 +116,8 @@ async def test_a_cookie_that_was_not_written_here_is_none(desk: Desk) -> None:
 def test_web_processes_with_the_same_admin_key_believe_each_other_and_others_do_not() -> None:
     cookie = Sessions("one").open("abc", 5)
     read = Sessions("one").read(cookie, 5)
-    assert read is not None and read.key == "abc"
+    assert read is not None
+    assert read.key == "abc"
     assert Sessions("").read(Sessions("").open("abc", 5), 5) is None
 
 

@@ -40,7 +40,7 @@ def _runs(command: list[str]) -> bool:
 
 def main() -> None:
     if not installed():
-        print("The charts' library could not be fetched; the pages show drawings and tables instead.", file=sys.stderr)
+        sys.stderr.write("The charts' library could not be fetched; pages show drawings and tables instead.\n")
         return
     for source, name in COPIES.items():
         shutil.copyfile(HERE / "node_modules" / "uplot" / source, HERE.parent / "static" / name)

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from web.assets import asset_url
 from web.auth import Caller
-from web.html import Html, element, fill, joined
+from web.html import Html, element, fill, hidden_field, joined
 from web.pages.words import FRAME
 from web.words import WORDS
 
@@ -40,7 +40,7 @@ class SignedIn:
 
     @property
     def token_field(self) -> Html:
-        return Html(f'<input type="hidden" name="token" value="{self.token}">')
+        return hidden_field("token", self.token)
 
 
 def show(
