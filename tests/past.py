@@ -38,10 +38,10 @@ PLAN = Plan(
     },
     remember_s=7 * 24 * 3600,
 )
+FULL = frozenset({date(2026, 11, 25), date(2026, 11, 12), date(2026, 11, 3), date(2026, 10, 21), date(2026, 10, 15)})
 USERS = ("alice", "bob", "carol", "dave", "erin", "frank", "grace")
 MODELS = ("llama-3.1-8b", "llama-3.3-70b", "mistral-7b", "qwen-2.5-32b")
 FIGURES_S = 1_800
-REFUSED = "hold-refused"
 
 
 def midnight(day: date) -> int:
@@ -61,12 +61,12 @@ class Past:
 @cache
 def weeks(first: date = FIRST) -> Past:
     """All that happened from the first day on."""
-    writer, random = Writer(), Random(11)
+    writer = Writer()
     writer.ask(midnight(first) - 3600 * NS, [ApplyPlan("plan", PLAN, "")])
     writer.tell()
     day = first
     while day <= LAST:
-        _write_day(writer, random, day)
+        _write_day(writer, Random(day.toordinal()), day)
         day += timedelta(days=1)
     projection, reading = Projection("main"), Replay()
     audits = []
@@ -85,7 +85,7 @@ def weeks(first: date = FIRST) -> Past:
 
 def _write_day(writer: Writer, random: Random, day: date) -> None:
     """Calls through the day, most around the afternoon; on a weekend few; on some days more than there is."""
-    busy = (0.25 if day.weekday() >= 5 else 1.0) * random.choice((0.55, 0.7, 0.8, 0.95, 1.15))
+    busy = 1.2 if day in FULL else (0.25 if day.weekday() >= 5 else 1.0) * random.uniform(0.5, 0.95)
     begin, end = midnight(day), min(midnight(day + timedelta(days=1)), NOW)
     happens: list[tuple[int, int, list[AnyAsk]]] = []
     for n in range(int(230 * busy)):

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 import msgspec
 from aiohttp import web
 
-from engine.core.documents import Breakdown, DayTotals, Detail, Series, WalletDay
+from engine.core.documents import Breakdown, DayTotals, Detail, WalletDay
 from engine.errors import BadAsk, PurseError
 from projector.audited import Audited
 from projector.day_range import DayRange
@@ -19,6 +19,7 @@ from web.days import day_of, nothing_of
 from web.desk import Desk
 from web.html import Html, element, joined
 from web.moments import NS_PER_S
+from web.pages import pace
 from web.pages.amounts import amount, column, counted, drawn, share
 from web.pages.budget_words import BUDGET
 from web.pages.calendar import mark, proof_of, read_audits
@@ -268,8 +269,8 @@ def _course(total: DayTotals, found: Found) -> Html:
     series = detail.series if detail is not None else None
     if series is None:
         return element("p", DAY.no_course, class_="quiet")
-    at, spent, used = _steps(series, found)
-    values = [drawn(value, total.scale) for value in spent]
+    marks = pace.marks(series, start=found.day.start, end=found.day.end, now=found.now)
+    at = [one.at for one in marks]
     limit = drawn(total.limit, total.scale)
     says = DAY.course_says.format(
         budget=total.budget, used=share(total.settled + total.held + total.extra, total.limit).removesuffix(" %")
@@ -277,32 +278,14 @@ def _course(total: DayTotals, found: Found) -> Html:
     chart = Chart(
         name=f"course-{total.budget}", says=says, unit=total.unit, start=found.day.start, end=found.day.end,
         lines=[
-            Line(DAY.line_spent, "area", at, values),
-            Line(DAY.line_used, "line", at, [drawn(value, total.scale) for value in used]),
+            Line(DAY.line_spent, "area", at, [drawn(one.settled, total.scale) for one in marks]),
+            Line(DAY.line_used, "line", at, [drawn(one.settled + one.held, total.scale) for one in marks]),
             Line(DAY.line_limit, "even", [found.day.start, found.day.end], [limit, limit]),
         ],
         now=found.shown_at,
     )  # fmt: skip
     title = element("h3", total.budget) if len(found.totals) > 1 else ""
     return element("div", title, draw(chart), class_="course")
-
-
-def _steps(series: Series, found: Found) -> tuple[list[int], list[int], list[int]]:
-    """Moments, with what was spent by then, and that with what was held."""
-    day, step = found.day, series.step_s * NS_PER_S
-    last = min(found.now, day.end)
-    so_far = series.before.settled if series.before is not None else 0
-    held = series.before.held if series.before is not None else 0
-    steps = [(day.start, so_far, so_far + held)]
-    for point in series.points:
-        begin, end = min(point.at, last), min(point.at + step, last)
-        if begin > steps[-1][0]:
-            steps.append((begin, so_far, so_far + held))
-        so_far, held = so_far + point.settled, point.held
-        steps.append((end, so_far, so_far + held))
-    steps.append((last, so_far, so_far + held))
-    at, spent, used = map(list, zip(*steps, strict=True))
-    return at, spent, used
 
 
 def _course_table(total: DayTotals, found: Found) -> Html:
