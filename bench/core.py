@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from bench.contender import COST, Call
+from bench.contender import COST, TTL_S, Call
 from bench.purse import PLAN, hold_of
+from engine.core.chain import GENESIS, link
 from engine.core.closed import ClosedRecord
-from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Held, Planned, Settle, Settled
-from engine.core.tell import read, tell
+from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Entry, Held, Planned, Settle, Settled
+from engine.core.tell import fold, read, tell
 from engine.core.wallet import Wallet
 
 ASKS = 100  # a message
@@ -34,6 +35,8 @@ HOLDS_QUICK = 20_000
 WEIGHED = 20_000  # holds under tracemalloc, which makes everything four times slower
 FEW_IDS, MANY_IDS, MANY_IDS_QUICK = 1_000, 1_000_000, 100_000
 FEW_METERS, MANY_METERS, MANY_METERS_QUICK = 10, 100_000, 20_000
+ROUNDS_OF_STEPS = 3
+ALONE_STEP_NS = NS  # from one hold to the next, each in a message of its own
 ROUNDS = 60  # messages on either side of a comparison, in turn
 
 _encoder = msgspec.json.Encoder()
@@ -60,9 +63,18 @@ class Teller:
         assert isinstance(planned, Planned), planned
 
     def tell(self, asks: list[AnyAsk]) -> list[object]:
+        return list(self.entry(asks).out)
+
+    def entry(self, asks: list[AnyAsk], *, step_ns: int = STEP_NS) -> Entry:
+        self.seq += 1
+        self.ts += step_ns
+        return tell(self.wallet, seq=self.seq, ts=self.ts, asks=asks)
+
+    def fold(self, asks: list[AnyAsk], entry: Entry) -> None:
+        """Take in what another has decided, as a reader of the record does."""
         self.seq += 1
         self.ts += STEP_NS
-        return list(tell(self.wallet, seq=self.seq, ts=self.ts, asks=asks).out)
+        fold(self.wallet, seq=self.seq, ts=self.ts, asks=asks, entry=entry)
 
     def tell_raw(self, raw: bytes) -> bytes:
         """All that an engine computes for one message: read, decide, evolve, write the entry."""
@@ -80,11 +92,29 @@ class Teller:
         return _read_back([hold_of(Call(f"h-{n:024d}", f"u{n % users:06d}"), self.ts + BY_NS) for n in numbers])
 
 
+class Pairs:
+    """Messages of holds and, behind each, one of their settlements: as objects, and as the bytes they come in."""
+
+    def __init__(self, count: int) -> None:
+        teller = Teller()
+        self.asks = 2 * count
+        self.messages: list[list[AnyAsk]] = []
+        for _ in range(count // ASKS):
+            holds = teller.holds(users=1_000)
+            self.messages += (holds, _read_back([Settle(ask.id, {"usd": COST}) for ask in holds]))
+        self.raw = [_encoder.encode(AskMessage(asks=asks)) for asks in self.messages]
+
+    def decide(self, teller: Teller) -> list[Entry]:
+        return [teller.entry(asks) for asks in self.messages]
+
+
 def figures(*, quick: bool) -> Iterator[Figure]:
     """One after the other, as they are measured."""
     gc.disable()  # as the engine does
     count = HOLDS_QUICK if quick else HOLDS
     yield from _speeds(count)
+    yield from _steps(count // 4)
+    yield _alone(count // 40)
     yield from _weights()
     yield _remembering(MANY_IDS_QUICK if quick else MANY_IDS)
     yield _metering(MANY_METERS_QUICK if quick else MANY_METERS)
@@ -100,6 +130,54 @@ def _speeds(count: int) -> Iterator[Figure]:
     raw = [_encoder.encode(AskMessage(asks=asks)) for message in zip(holds, settles, strict=True) for asks in message]
     took_s = _cpu_s(lambda: [teller.tell_raw(one) for one in raw])
     yield Figure("core, holds and settles, JSON in and out", 2 * count / took_s, "1/s")
+
+
+def _steps(count: int) -> Iterator[Figure]:
+    """What each step of a decision and of a replay takes, in ns an ask: the least of three rounds."""
+    pairs = Pairs(count)
+    took: dict[str, list[float]] = {}
+    for _ in range(ROUNDS_OF_STEPS):
+        for name, work in _each_step(pairs):
+            took.setdefault(name, []).append(_cpu_s(work))
+    for name, times in took.items():
+        yield Figure(f"core, {name}", min(times) * 1e9 / pairs.asks, "ns")
+
+
+def _each_step(pairs: Pairs) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "read an ask", lambda: [read(raw) for raw in pairs.raw]
+    yield "check, decide, evolve", lambda: _forget(pairs.decide(Teller()))
+    entries = pairs.decide(Teller())
+    yield "write its outcome", lambda: [_encoder.encode(entry) for entry in entries]
+    written = [_encoder.encode(entry) for entry in entries]
+    body = b",".join(written)
+    covered = [(number, number, raw) for number, raw in enumerate(pairs.raw)]
+    yield "link the chain", lambda: link(GENESIS, covered, body)
+    decoder = msgspec.json.Decoder(Entry)
+    yield "read its outcome", lambda: [decoder.decode(one) for one in written]
+    replayed = Teller()
+    yield "take its outcome in", lambda: _fold_all(replayed, pairs, entries)
+
+
+def _forget(entries: list[Entry]) -> None:
+    del entries
+
+
+def _fold_all(teller: Teller, pairs: Pairs, entries: list[Entry]) -> None:
+    for asks, entry in zip(pairs.messages, entries, strict=True):
+        teller.fold(asks, entry)
+
+
+def _alone(count: int) -> Figure:
+    """Holds and settles in messages of one, once the first of them would have lapsed: what a message costs."""
+    teller, half = Teller(), max(count // 2, 2 * TTL_S * NS // ALONE_STEP_NS)
+    asks: list[AnyAsk] = []
+    for number in range(2 * half):
+        hold = hold_of(Call(f"h-{number:024d}", f"u{number % 1_000:06d}"), NOON + number * ALONE_STEP_NS + BY_NS)
+        asks += (hold, Settle(hold.id, {"usd": COST}))
+    for ask in asks[: 2 * half]:
+        teller.entry([ask], step_ns=ALONE_STEP_NS // 2)
+    took_s = _cpu_s(lambda: [teller.entry([ask], step_ns=ALONE_STEP_NS // 2) for ask in asks[2 * half :]])
+    return Figure("core, an ask in a message of its own", took_s * 1e9 / (2 * half), "ns")
 
 
 def _weights() -> Iterator[Figure]:

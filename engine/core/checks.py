@@ -66,9 +66,12 @@ def hold(ask: Hold, plan: Plan, at: int) -> Wrong | None:
     return labels(ask.labels) if ask.labels else None
 
 
-def settle(ask: Settle, scales: Mapping[str, int]) -> Wrong | None:
-    """What is wrong with a settle, or None. `scales` names every unit the wallet ever knew."""
-    if not _ID.fullmatch(ask.hold):
+def settle(ask: Settle, scales: Mapping[str, int], *, known: bool = False) -> Wrong | None:
+    """What is wrong with a settle, or None. `scales` names every unit the wallet ever knew.
+
+    `known`: there is such a hold, so its id was looked at when it was made.
+    """
+    if not known and not _ID.fullmatch(ask.hold):
         return "hold", _ID_RULE
     if ask.id and not _ID.fullmatch(ask.id):
         return "id", _ID_RULE
@@ -79,9 +82,10 @@ def settle(ask: Settle, scales: Mapping[str, int]) -> Wrong | None:
             return "release", "a release is final and exact"
     elif not ask.amounts:
         return "amounts", "expected at least one amount; to give everything back, release"
-    for field, moment in (("held_at", ask.held_at), ("by", ask.by)):
-        if moment is not None and not 0 <= moment <= AMOUNT_MAX:
-            return field, _NUMBER_RULE
+    if ask.held_at is not None and not 0 <= ask.held_at <= AMOUNT_MAX:
+        return "held_at", _NUMBER_RULE
+    if ask.by is not None and not 0 <= ask.by <= AMOUNT_MAX:
+        return "by", _NUMBER_RULE
     wrong = amounts("amounts", ask.amounts, scales) if ask.amounts else None
     return wrong or (labels(ask.labels) if ask.labels else None)
 
@@ -204,9 +208,10 @@ def _option(option: Option, units: Mapping[str, int]) -> Wrong | None:
     wrong = amounts("amounts", option.amounts, units)
     if wrong is not None:
         return wrong
-    for unit, least in option.least.items():
-        if not 0 <= least <= option.amounts.get(unit, -1):
-            return f"least.{unit}"[:64], "expected 0 to the option's amount of that unit"
+    if option.least:
+        for unit, least in option.least.items():
+            if not 0 <= least <= option.amounts.get(unit, -1):
+                return f"least.{unit}"[:64], "expected 0 to the option's amount of that unit"
     if option.grade is not None and not 0 <= option.grade <= AMOUNT_MAX:
         return "grade", "a grade is 0, 1, 2 ..."
     return ("name", f"at most {limits.NAME_CHARS_MAX} characters") if len(option.name) > limits.NAME_CHARS_MAX else None

@@ -109,7 +109,7 @@ def _adjust(wallet: Wallet, ask: Adjust, at: int) -> AnyOutcome:
         return Adjusted(ask.id, dropped=Dropped(ask.budget, place.period.name, ask.amount, ask.each))
     if place.meter is None:
         return Adjusted(ask.id, _line(place, max(0, ask.amount)))
-    return Adjusted(ask.id, _line(place, place.meter.used_after(settled=ask.amount, held=0)))
+    return Adjusted(ask.id, _line(place, place.meter.used_after(ask.amount, 0)))
 
 
 def _loss(wallet: Wallet, ask: Loss, at: int) -> AnyOutcome:

@@ -48,9 +48,10 @@ def decide_hold(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome:
     if at > ask.by:
         return Late(ask.id, ask.by)
     if wallet.revoked or wallet.frozen or wallet.cooling:
+        budgets = _budgets(wallet, ask) if wallet.frozen else set()
         stopped = (
             _revoked(wallet, ask.id, ask.labels)
-            or _frozen(wallet, ask.id, ask.labels, _budgets(wallet, ask))
+            or _frozen(wallet, ask.id, ask.labels, budgets)
             or _cooling(wallet, ask.id, ask.labels)
         )
         if stopped is not None:
@@ -77,7 +78,11 @@ def _afford(wallet: Wallet, ask: Hold, at: int, plan: Plan) -> Held | Exhausted:
         granted = _grant(option, places)
         if granted is not None:
             ttl_s = ask.ttl_s if ask.ttl_s is not None else plan.ttl_s
-            lines = {p.budget: _line(p.period, p.each, p.limit, p.room - granted[p.unit]) for p in places}
+            lines = {}
+            for place in places:
+                period, limit = place.period, place.limit
+                left = limit - place.used - granted[place.unit]
+                lines[place.budget] = Line(period.name, period.start, period.end, limit, left, place.each)
             return Held(ask.id, index, granted, lines, at, at + ttl_s * NS, tier)
         last = option, places
     if last is None:
@@ -149,7 +154,7 @@ def _budgets(wallet: Wallet, ask: Hold) -> set[str]:
 
 
 def _revoked(wallet: Wallet, id: str, labels: dict[str, str]) -> Revoked | None:
-    for label in sorted(labels):
+    for label in sorted(labels) if wallet.revoked else ():
         reason = wallet.revoked.get((label, labels[label]))
         if reason is not None:
             return Revoked(id, label, labels[label], reason)
@@ -157,6 +162,8 @@ def _revoked(wallet: Wallet, id: str, labels: dict[str, str]) -> Revoked | None:
 
 
 def _frozen(wallet: Wallet, id: str, labels: dict[str, str], budgets: set[str]) -> Frozen | None:
+    if not wallet.frozen:
+        return None
     scopes = ["all"]
     scopes += [name for name in _plan_of(wallet).budgets if name in budgets]
     scopes += sorted(budgets - _plan_of(wallet).budgets.keys())
@@ -226,10 +233,6 @@ def _judge(wallet: Wallet, ladder: Ladder, ask: Hold, option: Option, places: Se
 def _plan_order(wallet: Wallet) -> Callable[[Place], int]:
     order = {name: index for index, name in enumerate(wallet.named)}  # a renewal may be bound to a budget that is gone
     return lambda place: order.get(place.budget, len(order))
-
-
-def _line(period: Period, each: str | None, limit: int, remaining: int) -> Line:
-    return Line(period.name, period.start, period.end, limit, remaining, each)
 
 
 class Need(msgspec.Struct, frozen=True, gc=False):

@@ -86,8 +86,15 @@ class Remembered(ABC, Generic[Record, Portion]):
         for bucket in self._buckets:
             if id in bucket.ids:
                 bucket.drop(id)
+        self.add(id, record)
+
+    def add(self, id: str, record: Record) -> None:
+        """Remember a record under an id that is not remembered: nothing needs to be looked for, which takes long."""
         forget_at = record.forget_at
-        bucket = self._bucket(forget_at)
+        buckets = self._buckets
+        bucket = buckets[-1] if buckets else None
+        if bucket is None or bucket.full() or forget_at - bucket.first >= self._bucket_ns:
+            bucket = self._next_bucket(forget_at)
         bucket.add(id, record)
         if forget_at > bucket.last:
             bucket.last = forget_at
@@ -137,12 +144,8 @@ class Remembered(ABC, Generic[Record, Portion]):
     def _new(self, forget_at: int) -> Bucket[Record]:
         """An empty bucket."""
 
-    def _bucket(self, forget_at: int) -> Bucket[Record]:
-        if self._buckets:
-            newest = self._buckets[-1]
-            if not newest.full() and forget_at - newest.first < self._bucket_ns:
-                return newest
-            self._buckets = [bucket for bucket in self._buckets if bucket.ids]
+    def _next_bucket(self, forget_at: int) -> Bucket[Record]:
+        self._buckets = [bucket for bucket in self._buckets if bucket.ids]
         self._buckets.append(self._new(forget_at))
         return self._buckets[-1]
 

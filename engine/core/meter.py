@@ -43,13 +43,13 @@ class Meter(msgspec.Struct, gc=False):
     def used(self) -> int:
         return self.settled + self.extra + self.held
 
-    def used_after(self, *, settled: int, held: int) -> int:
+    def used_after(self, settled: int, held: int) -> int:
         """What `used` would be if `settled` and `held` changed by this much."""
         spent = self.settled + settled
         extra = max(self.extra, self.figure - spent) if settled < 0 else self.extra
         return spent + extra + self.held + held
 
-    def move(self, *, settled: int, held: int) -> None:
+    def move(self, settled: int, held: int) -> None:
         """Change both at once. Where settled falls, the provider's figure still stands: the gap grows."""
         self.settled += settled
         self.held += held

@@ -49,7 +49,7 @@ def period_at(at: int, *, per: Per, zone: str) -> Period:
     Days, weeks (from Monday), months and years begin at the first local midnight of their date. Hours and minutes are
     the wall clock's, within one stretch of equal offset: a change of offset ends one and begins another.
     """
-    return _calendar(per, zone).at(at)
+    return calendar(per, zone).at(at)
 
 
 def period_named(name: str, *, per: Per, zone: str) -> Period:
@@ -84,7 +84,7 @@ def _zones() -> frozenset[str]:
 # --- the hot path: a hold asks for the period of every budget it touches ----------------------------------------------
 
 
-class _Calendar:
+class Calendar:
     """One kind of period in one zone. `latest` only saves work: every answer follows from `at` alone."""
 
     __slots__ = ("latest", "per", "zone")
@@ -102,8 +102,9 @@ class _Calendar:
 
 
 @lru_cache(maxsize=_CALENDARS_MAX)
-def _calendar(per: Per, zone: str) -> _Calendar:
-    return _Calendar(per, zone)
+def calendar(per: Per, zone: str) -> Calendar:
+    """The calendar of that kind and zone, the same one for all who ask."""
+    return Calendar(per, zone)
 
 
 def _find(at: int, per: Per, zone: str) -> Period:

@@ -6,7 +6,7 @@ its own id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from engine.core import checks, periods
 from engine.core.closed import ClosedRecord
@@ -28,7 +28,8 @@ from engine.core.wallet import HoldRecord, Place, Wallet
 
 
 def decide_settle(wallet: Wallet, ask: Settle, at: int) -> AnyOutcome:
-    wrong = checks.settle(ask, wallet.scales)
+    record = wallet.open.get(ask.hold)
+    wrong = checks.settle(ask, wallet.scales, known=record is not None)
     if wrong is not None:
         return checks.refuse(ask.hold, wrong)
     if ask.id and ask.id != f"{ask.hold}:s":
@@ -36,7 +37,6 @@ def decide_settle(wallet: Wallet, ask: Settle, at: int) -> AnyOutcome:
         if bound is not None and bound.hold != ask.hold:
             return Conflict(ask.hold, "id")
 
-    record = wallet.open.get(ask.hold)
     if record is not None:
         return _settle_open(wallet, record, ask, at)
     record = wallet.provisional.get(ask.hold)
@@ -60,8 +60,10 @@ def _settle_open(wallet: Wallet, record: HoldRecord, ask: Settle, at: int) -> An
         if all(record.progress.get(unit, 0) == amount for unit, amount in charged.items()):
             return Again(ask.hold, record.changed, "open")
         return _settled(wallet, record, ask, charged, state="open", late=late)
-    takes = record.takes()
-    charged = {unit: ask.amounts.get(unit, takes[unit]) for unit in takes} | _new_units(record, ask.amounts)
+    said, charged = ask.amounts, record.takes().copy()
+    for unit, amount in said.items():
+        if amount or unit in charged:
+            charged[unit] = amount
     state: HoldState = "estimated" if ask.estimated else "settled"
     return _settled(wallet, record, ask, charged, state=state, late=late)
 
@@ -133,11 +135,11 @@ def _settled(
     wallet: Wallet, record: HoldRecord, ask: Settle, charged: Amounts, *, state: HoldState, late: bool
 ) -> Settled:
     """The outcome that makes the hold cost `charged`, with everything it moves."""
-    takes, costs = record.takes(), record.costs()
+    takes, costs, units = record.takes(), record.costs(), record.units()
     closing = ask.final and state != "lapsed"
     changes: dict[str, tuple[int, int]] = {}
     released: Amounts = {}
-    for unit in record.units():
+    for unit in units:
         taken, spent, cost = takes.get(unit, 0), costs.get(unit, 0), charged[unit]
         held = max(0, record.granted.get(unit, 0) - cost) if state == "open" else 0
         changes[unit] = (cost - spent, held - (taken - spent))
@@ -145,12 +147,13 @@ def _settled(
             released[unit] = taken - cost
     lines: dict[str, Line] = {}
     dropped: list[Dropped] = []
-    new = {unit: amount for unit, amount in charged.items() if unit not in changes}
-    if new:
+    new: Amounts = {}
+    if len(charged) > len(changes):
+        new = {unit: amount for unit, amount in charged.items() if unit not in changes}
         lines, dropped = _new_lines(wallet, new, record.labels, moment=record.at)
     if record.gone:
         dropped = _more_dropped(record, changes) + dropped
-    flags = _flags(record, ask, charged, new, state=state, late=late)
+    flags = _flags(record, ask, units, charged, new, state, late)
     return Settled(ask.hold, state, charged, released, wallet.left(record, changes), lines, dropped, flags)
 
 
@@ -164,7 +167,13 @@ def _more_dropped(record: HoldRecord, changes: Mapping[str, tuple[int, int]]) ->
 
 
 def _flags(
-    record: HoldRecord, ask: Settle, charged: Amounts, new: Amounts, *, state: HoldState, late: bool
+    record: HoldRecord,
+    ask: Settle,
+    units: Iterable[str],
+    charged: Amounts,
+    new: Amounts,
+    state: HoldState,
+    late: bool,
 ) -> list[Flag]:
     """In the order of the glossary. A stray was granted nothing, so it cannot overrun."""
     flags: list[Flag] = []
@@ -179,8 +188,11 @@ def _flags(
     if new:
         flags.append("unheld")
     closing = ask.final and not ask.release and (record.state == "open" or not ask.estimated)
-    if closing and any(unit not in said for unit in record.units()):
-        flags.append("unreported")
+    if closing:
+        for unit in units:
+            if unit not in said:
+                flags.append("unreported")
+                break
     if state == "corrected":
         flags.append("corrected")
     if ask.estimated and ask.final:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -117,9 +117,9 @@ class Facts:
     # --- outcomes -----------------------------------------------------------------------------------------------------
 
     def _outcome(self, ask: AnyAsk, outcome: AnyOutcome, seq: int, at: int, *, inside: bool) -> None:
-        kind = str(outcome.__struct_config__.tag)
-        if type(outcome) is Settled:
-            self._settled(outcome, seq, inside=inside)
+        kind = KINDS[type(outcome)]
+        if not inside and type(outcome) is Settled:
+            self._settled_outside(outcome, seq)
         self.sums.outcome(ask, outcome)
         if not inside:
             return
@@ -144,10 +144,10 @@ class Facts:
         if kind in TAKEN:
             self._act(ask, seq, at)
 
-    def _settled(self, outcome: Settled, seq: int, *, inside: bool) -> None:
+    def _settled_outside(self, outcome: Settled, seq: int) -> None:
         """What still counts to the day once it is over."""
         hold = self.sums.holds.get(outcome.id)
-        if inside or hold is None or not self._over or hold.at not in self.day:
+        if hold is None or not self._over or hold.at not in self.day:
             return
         self._note_after("corrected" if "corrected" in outcome.flags else "settled", seq)
 
@@ -220,6 +220,9 @@ class Facts:
                 held = {unit: max(0, most - hold.charged.get(unit, 0)) for unit, most in hold.granted.items()}
                 self.open.append(OpenHold(hold.id, hold.first, held))
 
+
+KINDS: Mapping[type, str] = {kind: str(kind.__struct_config__.tag) for kind in get_args(AnyOutcome)}
+"""What each kind of outcome is called on the stream."""
 
 NOTED: Mapping[str, str] = {
     "stray": "stray",

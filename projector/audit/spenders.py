@@ -43,7 +43,11 @@ class Spenders:
         return [label for label in LABELS if self._others[label].calls or self._others[label].spent]
 
     def who(self, labels: Mapping[str, str]) -> Who:
-        return tuple([self._of(label, labels.get(label)) for label in LABELS])
+        found: list[Spender] = []
+        for label, known in self._by.items():
+            value = labels.get(label)
+            found.append(known.get(value) or self._of(label, value))
+        return tuple(found)
 
     def call(self, labels: Mapping[str, str]) -> Who:
         """Count a call; whose it is."""

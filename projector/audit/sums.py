@@ -220,8 +220,9 @@ class Sums:
             meter = hold.meters[budget] = self._meter(budget, line)
             amount = told.amounts[meter.unit]
             self._move(meter, 0, amount)
-            meter.total.holds += 1
-            meter.total.limit = line.limit
+            total = meter.total
+            total.holds += 1
+            total.limit = line.limit
             self._permit(meter, line, amount)
 
     def _renewed(self, told: Held) -> None:
@@ -251,15 +252,19 @@ class Sums:
         if hold is None:
             return self._is_wrong(f"hold {told.id} is settled, but is not known")
         bound = list(hold.meters.values())
-        self._bind(hold, told.budgets)
+        if told.budgets:
+            self._bind(hold, told.budgets)
         self._cost(hold, told.charged, still_open=told.state == "open")
-        self._drop(told.dropped)
+        if told.dropped:
+            self._drop(told.dropped)
+        overrun = "overrun" in told.flags
         for meter in bound:
-            meter.total.settles += 1
-            meter.total.overruns += "overrun" in told.flags
-            left = told.left.get(meter.total.budget)
+            total = meter.total
+            total.settles += 1
+            total.overruns += overrun
+            left = told.left.get(total.budget)
             if left is None:
-                self._is_wrong(f"the settlement of {told.id} does not say what is left in {meter.total.budget}")
+                self._is_wrong(f"the settlement of {told.id} does not say what is left in {total.budget}")
             else:
                 self._compare(meter, left.limit, left.remaining)
         if told.state in ("lapsed", "estimated"):
@@ -318,7 +323,8 @@ class Sums:
         total.settled += settled
         total.held += held
         total.extra += extra
-        total.peak = max(total.peak, total.settled + total.held + total.extra)
+        if (used := total.settled + total.held + total.extra) > total.peak:
+            total.peak = used
         if total.each is not None and (used := meter.settled + meter.held + meter.extra) > total.fullest_used:
             total.fullest, total.fullest_used = meter.each, used
         if settled and self._charged_at >= total.end:

@@ -25,9 +25,12 @@ planting = pytest.mark.skipif(os.environ.get("PURSE_PLANTED") != "1", reason="se
 
 
 def copy_core(to: Path) -> Path:
-    """A copy of the core that stands before the real one on the path of the tests run with it."""
+    """A copy of the core that stands before the real one on the path of the tests run with it.
+
+    What else is in `engine` is the real one: tests of guards read the plan that comes with it.
+    """
     shutil.copytree(CORE, to / "engine" / "core", ignore=shutil.ignore_patterns("__pycache__"))
-    (to / "engine" / "__init__.py").touch()
+    (to / "engine" / "__init__.py").write_text(f"__path__.append({str(CORE.parent)!r})\n")
     ini = f"[pytest]\npythonpath = {to} {ROOT / 'tests'}\naddopts = --import-mode=importlib\n"
     (to / "pytest.ini").write_text(ini)
     return to

@@ -108,8 +108,8 @@ def test_what_is_read_back_lets_go_and_takes_in_like_the_first() -> None:
     first = remembering()
     second = read_back(first)
     for closed in (first, second):
-        closed.pop("b")
-        closed.pop("never there")
+        closed.reopen("b")
+        closed.reopen("never there")
         closed.put("a", ClosedRecord("settled", {"usd": 1}, changed=9, forget_at=60))
         closed.put("c", ClosedRecord("settled", {}, changed=4, forget_at=40, ended_by=7))
         closed.put("g", ClosedRecord("settled", {"jpy": 1}, changed=9, forget_at=70))
