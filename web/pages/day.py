@@ -339,7 +339,7 @@ def _breakdown(one: Breakdown, total: DayTotals, detail: Detail) -> Html:
         rows.append((name, bar(other, most), written[-1], share(other, total.settled), counted(one.other.holds)))
     label = BUDGET.label(one.label)
     caption = DAY.who_caption.format(budget=total.budget, label=label.lower(), unit=total.unit)
-    head = (label, "", DAY.spent, BUDGET.share, DAY.calls_short)
+    head = (label, element("span", DAY.drawn, class_="unseen"), DAY.spent, BUDGET.share, DAY.calls_short)
     return table(caption, head, rows, words=2, unseen=False)
 
 
@@ -352,7 +352,9 @@ def _refusals(found: Found) -> Html:
             (BUDGET.reasons.get(why, why), counted(count))
             for why, count in sorted(refused.items(), key=lambda one: -one[1])
         ]
-        body = table(DAY.refusals_caption, (DAY.reason, DAY.count), rows)
+        link = element("a", DAY.one_by_one, href=f"/days/{found.day}/decisions?only=refused")
+        found_table = table(DAY.refusals_caption, (DAY.reason, DAY.count), rows)
+        body = joined([found_table, element("p", link, class_="quiet exports")])
     return element("section", element("h2", DAY.refusals), body, class_="day-part card")
 
 

@@ -83,6 +83,8 @@ _LINES = {"settled": DAY.spent, "extra": DAY.others, "held": DAY.held, "remainin
 
 
 def _in_progress(moment: Moment) -> str:
+    if not moment.open_holds:
+        return f"{DAY.none_in_progress}."
     many = DAY.in_progress.format(n=counted(moment.open_holds))
     said = DAY.in_progress_one if moment.open_holds == 1 else many
     return f"{said}, {DAY.due.format(n=counted(moment.due))}." if moment.due else f"{said}."
