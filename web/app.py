@@ -18,7 +18,7 @@ from web.desk import DESK, open_desk
 from web.lookback import Lookback
 from web.openapi import openapi_route
 from web.page import ASK, NOW, STATUS, add_page
-from web.pages import acts, budget, calendar, day, decisions, hold, moment, sign_in, taking_along
+from web.pages import acts, budget, calendar, day, decisions, hold, keys, moment, sign_in, taking_along
 from web.pages.serving import SESSIONS, add_page_routes
 from web.pages.sessions import Sessions
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
@@ -43,8 +43,8 @@ _TABLES = (
 )
 
 _PAGES = (
-    *sign_in.PAGES, *budget.PAGES, *acts.PAGES, *calendar.PAGES, *day.PAGES, *moment.PAGES, *decisions.PAGES,
-    *hold.PAGES, *taking_along.PAGES,
+    *sign_in.PAGES, *budget.PAGES, *acts.PAGES, *keys.PAGES, *calendar.PAGES, *day.PAGES, *moment.PAGES,
+    *decisions.PAGES, *hold.PAGES, *taking_along.PAGES,
 )  # fmt: skip
 
 
@@ -64,6 +64,7 @@ def make_app(purse: Purse, settings: Settings, *, lookback: Lookback | None = No
     add_page(app)
     app[SESSIONS] = Sessions(settings.admin_key)
     sign_in.add_sign_in(app)
+    keys.add_keys(app)
     add_page_routes(app, _PAGES)
     add_ask_box(app)
     add_proxies(app, settings)

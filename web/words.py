@@ -107,6 +107,7 @@ class Words(msgspec.Struct, frozen=True):
     months: tuple[str, ...] = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
     dated: str = "{day} {month} {year}, {clock}"
     days_left: str = "{d} days {h} h"
+    hours_only: str = "{h} h"
     hours_left: str = "{h} h {m} min"
     seconds_left: str = "{s} s"
     minutes_left: str = "{m} min"

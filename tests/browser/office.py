@@ -1,4 +1,4 @@
-"""The operators' pages over a fake purse that has a whole day behind it: figures that hang together, and can be moved."""
+"""The operators' pages over a fake purse that has a whole day behind it: figures that hang together."""
 
 from __future__ import annotations
 
@@ -102,7 +102,10 @@ async def office(**settings: object) -> AsyncIterator[Desk]:
             )
         }
         await purse.show()
-        yield desk
+        try:
+            yield desk
+        finally:
+            desk.board.close()  # no page holds the server up
 
 
 __all__ = ["KEY", "office"]

@@ -84,7 +84,7 @@ async def test_a_key_that_spends_does_not_look(desk: Desk) -> None:
 
 async def test_a_session_ends_with_its_key_its_hours_and_on_signing_out(desk: Desk) -> None:
     key, id = await desk.new_key("audit")
-    assert (await desk.client.get("/budget", allow_redirects=False)).headers["Location"] == "/sign-in?then=%2Fbudget"
+    assert (await desk.client.get("/budget", allow_redirects=False)).headers["Location"] == "/sign-in?then=/budget"
     await sign_in(desk, key)
     assert (await desk.client.get("/budget")).status == 200
     await desk.post(f"/v1/keys/{id}/revoke", {"reason": "lost"})

@@ -1,6 +1,7 @@
 """What an admin does on these pages: asked for by a form, shown once more, and done only when it is confirmed.
 
-Each goes through the same reader as over the API, with an id that is made before it is confirmed: sent twice, done once.
+Each goes through the same reader as over the API, with an id that is made before it is confirmed:
+sent twice, it is done once.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ _ALL: Final = {
             lambda reader, body, id: reader.revoke(body, id=id), danger=True,
         ),
         Act(
-            "restore", ("label", "value", "reason"), ACTS.restore_title, ACTS.restore_says, ACTS.restore_do, RestoreBody,
+            "restore", ("label", "value", "reason"), ACTS.restore_title, ACTS.restore_says, ACTS.restore_do,
+            RestoreBody,
             lambda reader, body, id: reader.restore(body, id=id),
         ),
         Act(

@@ -42,6 +42,8 @@ def lasting(ns: int) -> str:
         return WORDS.seconds_left.format(s=seconds)
     if minutes < 60:
         return WORDS.minutes_left.format(m=minutes)
+    if minutes < 2 * 24 * 60 and minutes % 60 == 0:
+        return WORDS.hours_only.format(h=minutes // 60)
     if minutes < 2 * 24 * 60:
         return WORDS.hours_left.format(h=minutes // 60, m=minutes % 60)
     return WORDS.days_left.format(d=minutes // 1440, h=minutes % 1440 // 60)

@@ -19,13 +19,14 @@ from web import statement
 from web.assets import is_there
 from web.desk import Desk
 from web.html import Html, element, fill, joined
+from web.pages import export
 from web.pages.acts_words import ACTS
 from web.pages.budget_words import BUDGET
 from web.pages.course import course, course_table
 from web.pages.frame import SignedIn, show
 from web.pages.looked import Choice, Looked, choice_of, look
 from web.pages.panels import in_progress, panels
-from web.pages.serving import Page
+from web.pages.serving import Page, still_in
 from web.pages.spenders import by_label, spenders
 from web.pages.stopped import forms, options, stopped
 from web.pages.troubles import flags, refusals, source
@@ -160,7 +161,7 @@ async def _stream(request: web.Request, desk: Desk, visitor: SignedIn) -> web.St
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
-        async for frame in _frames(desk, visitor, choice):
+        async for frame in _frames(request, desk, visitor, choice):
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await response.write(frame)
     except (ConnectionError, TimeoutError):
@@ -170,7 +171,7 @@ async def _stream(request: web.Request, desk: Desk, visitor: SignedIn) -> web.St
     return response
 
 
-async def _frames(desk: Desk, visitor: SignedIn, choice: Choice) -> AsyncIterator[bytes]:
+async def _frames(request: web.Request, desk: Desk, visitor: SignedIn, choice: Choice) -> AsyncIterator[bytes]:
     yield b"retry: %d\n\n" % RETRY_MS
     sent: Parts = {}
     read_at, read_seq = float("-inf"), -1
@@ -182,13 +183,15 @@ async def _frames(desk: Desk, visitor: SignedIn, choice: Choice) -> AsyncIterato
         parts = top_parts(status, choice, now=now, live=live)
         if status.seq != read_seq and time.monotonic() - read_at >= REFRESH_S:
             try:
+                if not await still_in(request):
+                    return
                 looked = await look(desk, choice)
             except (PurseError, Problem):
                 looked = None  # the badge says that nothing newer comes
             read_at, read_seq = time.monotonic(), status.seq
             parts |= parts_of(looked, visitor, now=now) if looked is not None else {}
-        changed = {name: html for name, html in parts.items() if sent.get(name) != html}
-        sent |= changed
+        changed = {name: str(html) for name, html in parts.items() if sent.get(name) != html}
+        sent |= parts
         yield b"event: parts\nid: %d\ndata: %b\n\n" % (status.seq, msgspec.json.encode(changed))
 
 
@@ -198,7 +201,31 @@ async def _shown(board: Board) -> AsyncIterator[tuple[Status | None, bool]]:
         yield (board.latest, board.live) if changed else (None, False)
 
 
+# --- exactly what is shown --------------------------------------------------------------------------------------------
+
+
+async def _csv(request: web.Request, desk: Desk, _visitor: SignedIn) -> web.Response:
+    looked = await looked_at(request, desk)
+    return _download(looked, export.as_csv(looked).encode(), "csv", "text/csv")
+
+
+async def _json(request: web.Request, desk: Desk, _visitor: SignedIn) -> web.Response:
+    looked = await looked_at(request, desk)
+    return _download(looked, msgspec.json.encode(export.as_document(looked)), "json", "application/json")
+
+
+def _download(looked: Looked, body: bytes, ending: str, content_type: str) -> web.Response:
+    choice = looked.choice
+    name = "".join(
+        one if one.isalnum() or one in "-_" else "-" for one in f"{choice.budget}_{choice.period}_{choice.by}"
+    )
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"', "Cache-Control": "no-store"}
+    return web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
+
+
 PAGES = (
     Page(path="/budget", handler=_page),
     Page(path="/budget/stream", handler=_stream),
+    Page(path="/budget.csv", handler=_csv),
+    Page(path="/budget.json", handler=_json),
 )

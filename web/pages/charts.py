@@ -5,6 +5,7 @@ A chart shows what a sentence and a table beside it say too, so floats are good 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -128,9 +129,7 @@ def _top(chart: Chart) -> float:
 
 def _ticks(top: float) -> list[float]:
     """Three to six round numbers up to the top."""
-    power = 10.0 ** (len(str(int(top))) - 1) if top >= 1 else 10.0 ** -(len(f"{top:.12f}".rstrip("0")) - 2)
-    while power > top:
-        power /= 10
+    power = 10.0 ** math.floor(math.log10(top))
     sizes = [step * power / scale for scale in (10, 1) for step in _STEPS]
     size = next((size for size in sizes if top / size <= 5), sizes[-1])
     return [n * size for n in range(1, int(top / size) + 1)]

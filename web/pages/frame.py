@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from aiohttp import web
@@ -26,12 +26,15 @@ _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 """Under `no-referrer` a browser sends `Origin: null` with a form, and nobody could check where it came from."""
 
 
+_CLASSIC = frozenset({"uplot.js"})  # not made as modules: what they define is there for the modules after them
+
+
 @dataclass(frozen=True, slots=True)
 class SignedIn:
     """Who looks. `token` goes into every form, as `token_field` writes it."""
 
     caller: Caller
-    token: str
+    token: str = field(repr=False)
 
     @property
     def acts(self) -> bool:
@@ -76,7 +79,8 @@ def _style(name: str) -> Html:
 
 
 def _script(name: str) -> Html:
-    return Html(f'<script type="module" src="{asset_url(name)}"></script>\n')
+    kind = "defer" if name in _CLASSIC else 'type="module"'
+    return Html(f'<script {kind} src="{asset_url(name)}"></script>\n')
 
 
 def _nav(visitor: SignedIn | None, here: str) -> Html:
@@ -93,5 +97,6 @@ def _nav(visitor: SignedIn | None, here: str) -> Html:
 def _who(visitor: SignedIn | None) -> Html:
     if visitor is None:
         return Html("")
-    said = FRAME.signed_in.format(name=visitor.caller.name, role=visitor.caller.role)
+    name, role = visitor.caller.name, str(visitor.caller.role)
+    said = FRAME.signed_in_admin if name == role else FRAME.signed_in.format(name=name, role=role)
     return fill("who.html", who=said, sign_out=FRAME.sign_out, token=visitor.token_field)

@@ -72,7 +72,7 @@ def _serve(page: Page) -> Callable[[web.Request], Awaitable[web.StreamResponse]]
                 await _check_form(request, session)
             desk.gate.check(caller, page.access)
             if page.method == "GET" and page.recorded:
-                at = request.rel_url.raw_path[:LOOK_CHARS_MAX]
+                at = request.rel_url.raw_path_qs[:LOOK_CHARS_MAX]
                 await desk.purse.note(Look(caller.name, at, request_id_of(request)))
             return await page.handler(request, desk, visitor)
         except Problem as problem:
@@ -101,6 +101,11 @@ async def resumed(desk: Desk, session: Session | None) -> Caller | None:
         return None
     caller = await desk.gate.resume(session.key)
     return caller if caller is not None and caller.ended is None and caller.sees_all else None
+
+
+async def still_in(request: web.Request) -> bool:
+    """Whether whoever asked for something long is still signed in. Raises `PurseError`."""
+    return await resumed(request.app[DESK], session_of(request)) is not None
 
 
 def _to_sign_in(request: web.Request) -> web.HTTPSeeOther:

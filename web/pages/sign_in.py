@@ -41,6 +41,7 @@ def _shown(then: str, *, wrong: str = "", status: int = 200) -> web.Response:
         key_hint=FRAME.key_hint,
         key_kept=FRAME.key_kept.format(hours=SESSION_S // 3600),
         then=then,
+        user=FRAME.key_user,
         send=FRAME.sign_in,
     )
     return show(None, title=FRAME.sign_in, body=body, status=status)

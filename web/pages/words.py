@@ -19,6 +19,7 @@ class FrameWords:
     keys: str = "Keys"
     pages: str = "Pages"
     signed_in: str = "Signed in as {name} ({role})"
+    signed_in_admin: str = "Signed in with the admin key"
     sign_out: str = "Sign out"
     skip: str = "Skip to the content"
     titled: str = "{title} \u00b7 Common Purse"
@@ -29,6 +30,7 @@ class FrameWords:
         "A key with the role audit may look, one with the role admin may act."
     )
     key: str = "Key"
+    key_user: str = "operator"
     key_hint: str = (
         "`purse up` keeps the admin key in DATA/admin.key; `purse key new --role audit` makes one that only looks."
     )

@@ -1,7 +1,7 @@
 // Draws the charts again with uPlot, to be read closely: a line under the pointer, and the figures at it. The drawing that
 // the server made stays where there is no uPlot. Colours come from the stylesheet, so that light and dark are one place.
 
-const HEIGHT = 260;
+const HEIGHT = 250;
 const DAY_S = 86_400;
 
 const drawn = new Map(); // figure -> its uPlot
@@ -10,13 +10,13 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 const STYLES = {
   area: () => ({ stroke: colour("spent"), width: 2, fill: colour("under") }),
   line: () => ({ stroke: colour("others"), width: 2, paths: uPlot.paths.stepped({ align: 1 }) }),
-  even: () => ({ stroke: colour("rule-strong"), width: 1.5, dash: [6, 5] }),
+  even: () => ({ stroke: colour("ink-soft"), width: 1.5, dash: [6, 5] }),
   ahead: () => ({ stroke: colour("spent"), width: 1.5, dash: [2, 4] }),
   bars: () => ({
     stroke: colour("spent"),
     fill: colour("spent"),
     width: 0,
-    paths: uPlot.paths.bars({ align: 1, size: [0.9, Infinity] }),
+    paths: uPlot.paths.bars({ align: 1, size: [0.82, Infinity] }),
   }),
 };
 
@@ -43,14 +43,14 @@ function options(values, width) {
     height: HEIGHT,
     tzDate: (at_s) => uPlot.tzDate(new Date(at_s * 1000), "Etc/UTC"),
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-    legend: { live: true },
+    legend: { live: true, markers: { show: false } },
     scales: {
       x: { time: true, range: [start, end] },
       y: { range: (_, __, most) => [0, most > 0 ? most * 1.06 : 1] },
     },
     axes: [
       axis({ space: 70, values: (_, at) => at.map((one) => moment(one, short)) }),
-      axis({ size: 64, values: (_, all) => all.map(written) }),
+      axis({ size: 46, values: (_, all) => all.map(written) }),
     ],
     series: [
       { label: "UTC", value: (_, at) => (at == null ? "–" : moment(at, short)) },
