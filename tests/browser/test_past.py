@@ -82,6 +82,7 @@ async def test_from_the_calendar_to_a_day_and_its_slider_to_what_the_audit_says(
     await slider.fill(str(15 * 3600))
     await expect(page.locator(".as-of")).to_contain_text("At 15:00:00 UTC")
     assert await shown(page) == await moment(desk, 15 * 3600)
+    await expect(page.get_by_role("status")).to_contain_text("At 15:00:00 UTC")
     await slider.press("ArrowRight")
     await expect(page.locator(".as-of")).to_contain_text("At 15:01:00 UTC")
     assert await shown(page) == await moment(desk, 15 * 3600 + 60)

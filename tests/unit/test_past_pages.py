@@ -80,7 +80,7 @@ async def test_the_past_is_for_whoever_may_audit(desk: Desk, path: str) -> None:
 
 async def test_a_look_at_the_past_goes_on_record(desk: Desk) -> None:
     await page(desk, f"/days/{DAY}/moment?at=12:00")
-    assert desk.purse.looks[-1].at == f"/days/{DAY}/moment"
+    assert desk.purse.looks[-1].at == f"/days/{DAY}/moment?at=12:00"
 
 
 # --- the calendar -----------------------------------------------------------------------------------------------------

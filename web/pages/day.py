@@ -208,7 +208,7 @@ async def _moments(request: web.Request, desk: Desk, found: Found) -> Html:
     drawn_ = [_course(one, found) for one in found.totals[:CHARTS_MAX]]
     shown = await _shown(desk, found) if found.at is not None else Html("")
     part = element(
-        "div", shown, id="moment", aria_live="polite", data_address=f"/days/{found.day}/moment",
+        "div", shown, id="moment", data_address=f"/days/{found.day}/moment",
         data_looking=DAY.looking, data_failed=DAY.not_now,
     )  # fmt: skip
     return element(
@@ -218,6 +218,7 @@ async def _moments(request: web.Request, desk: Desk, found: Found) -> Html:
         element("div", *drawn_, _slider(found), class_="over-slider"),
         _form(found),
         part,
+        element("p", id="heard", class_="unseen", role="status"),
         element("div", *(_course_table(one, found) for one in found.totals[:CHARTS_MAX]), class_="tables"),
         class_="day-part card",
     )

@@ -4,6 +4,7 @@ const RESTS_MS = 180;
 
 const slider = document.querySelector("#slider");
 const part = document.querySelector("#moment");
+const heard = document.querySelector("#heard");
 const field = document.querySelector("#at");
 const start = Number(slider.dataset.start);
 const length = Number(slider.dataset.length);
@@ -50,12 +51,19 @@ async function show(second, { remember }) {
     const found = new DOMParser().parseFromString(html, "text/html").querySelector(".moment, main .note");
     if (found) part.replaceChildren(found);
     else say(part.dataset.failed, "note");
+    if (remember) heard.textContent = summary();
     if (remember && answer.ok) history.replaceState(null, "", `?at=${clock.format(start + 1000 * second)}`);
   } catch (error) {
     if (signal.aborted) return;
     say(part.dataset.failed, "note");
   }
   part.removeAttribute("aria-busy");
+}
+
+/** What whoever does not see the part hears of it: when, and how much of each budget was used. */
+function summary() {
+  const lines = part.querySelectorAll(".as-of, .note, [data-budget] h3, .figure");
+  return Array.from(lines, (line) => line.textContent).join(" ");
 }
 
 function say(words, kind) {
