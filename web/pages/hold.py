@@ -88,7 +88,8 @@ def _figures(seen: SeenLife, terms: Terms) -> Html:
     ended = any(happening(event, terms).kind == "end" for event in seen.events)
     scales = terms.scales
     back = _sum(seen.events, scales)
-    lines = [(HOLD.granted, granted), (HOLD.charged, charged), (HOLD.returned, back if ended else {})]
+    asked = {} if granted else _asked(seen.events[0])
+    lines = [(HOLD.wanted, asked), (HOLD.granted, granted), (HOLD.charged, charged), (HOLD.returned, back if ended else {})]
     rows = [element("div", element("dt", name), element("dd", written(amounts))) for name, amounts in lines if amounts]
     drawings = [
         _drawn(unit, granted[unit], charged.get(unit, "0"), scales[unit], ended=ended)
@@ -107,6 +108,12 @@ def _drawn(unit: str, granted: str, charged: str, scale: int, *, ended: bool) ->
     share = f"{cost * 100 // limit}"
     said = HOLD.meter_over if cost > limit else HOLD.meter if ended else HOLD.meter_open
     return joined([drawing, element("p", said.format(share=share), class_="quiet")])
+
+
+def _asked(first: Event) -> dict[str, str]:
+    """What a call wanted that was held nothing: its first option."""
+    options = (first.ask or {}).get("options", ())
+    return dict(options[0]["amounts"]) if options else {}
 
 
 def _newest(events: Iterable[Event], outcome: str, field: str) -> dict[str, str]:

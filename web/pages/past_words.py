@@ -192,6 +192,7 @@ class HoldWords:
     find: str = "Look at another call"
     find_id: str = "Its id"
     look: str = "Look"
+    wanted: str = "Asked for"
     granted: str = "Held"
     charged: str = "Cost"
     returned: str = "Came back"
