@@ -29,6 +29,7 @@ COMMANDS = {
     "status": ("status", "What is used, held and left."),
     "key": ("key", "Make a key, list them, end one."),
     "plan": ("plan", "Show the budgets, or change them."),
+    "alerts": ("alerts", "Show what was alerted; send a test."),
     "prices": ("prices", "Show what models cost here; make a new price book."),
     "export": ("export", "Write what was decided to Parquet, CSV or JSONL, or the raw record."),
     "doctor": ("doctor", "Check everything; say what to do where it is wrong."),

@@ -140,3 +140,29 @@ class Keys(msgspec.Struct, frozen=True):
     """All of them, newest first."""
 
     keys: list[KeySaid]
+
+
+class AlertSaid(msgspec.Struct, frozen=True):
+    """One alert. `deliveries`: what became of it at each target."""
+
+    at: str
+    text: str
+    deliveries: dict[str, str] = {}
+
+
+class Alerts(msgspec.Struct, frozen=True):
+    """The newest alerts, newest first."""
+
+    alerts: list[AlertSaid]
+
+
+class TriedTarget(msgspec.Struct, frozen=True):
+    """Whether a target took a test alert, and why not."""
+
+    target: str
+    delivered: bool
+    why: str = ""
+
+
+class AlertTest(msgspec.Struct, frozen=True):
+    targets: list[TriedTarget]

@@ -5,10 +5,10 @@ The words are those of the page: spent, held, left, used up, resets. Amounts are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from commonpurse.said import BudgetNow, Frost, Reading, Said, Wallet
+from commonpurse.said import AlertSaid, BudgetNow, Frost, Reading, Said, Wallet
 
 FLAGS = {
     "overrun": "more than was held",
@@ -207,3 +207,17 @@ def _frozen_line(frost: Frost, now: datetime) -> str:
     scope = "everything" if frost.scope == "all" else frost.scope
     until = f"until {moment(frost.until, now)}" if frost.until else "until an operator lifts it"
     return f"  frozen: {scope}, {until}: {frost.reason}"
+
+
+# --- alerts -----------------------------------------------------------------------------------------------------------
+
+
+def alert_lines(alerts: Sequence[AlertSaid], *, now: datetime) -> list[str]:
+    """One line an alert: when, what, and where it has not arrived."""
+    return [f"{moment(alert.at, now)}  {alert.text}{_arrived(alert.deliveries)}" for alert in alerts]
+
+
+def _arrived(deliveries: Mapping[str, str]) -> str:
+    """`  (ops: sent, pager: waiting)`; nothing where nobody is to hear of it."""
+    said = ", ".join(f"{target}: {state}" for target, state in deliveries.items())
+    return f"  ({said})" if said else ""

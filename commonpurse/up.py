@@ -31,6 +31,7 @@ from engine.errors import Misconfigured, PurseError, Untrusted
 from engine.nats_roles import Role
 from engine.plan_file import read
 from engine.prices.own import read_own
+from projector.alerts.settings import alerts_of
 from projector.observers.settings import observers_of
 from projector.seal_settings import seals_of
 from web.proxy.upstreams import read_upstreams
@@ -89,6 +90,7 @@ async def _up(options: UpOptions, visit: Visit, stop: asyncio.Event) -> int:
     await asyncio.to_thread(check_local, options.config, os.environ)
     await asyncio.to_thread(observers_of, options.config, environment=os.environ, at=time.time_ns())
     await asyncio.to_thread(seals_of, options.config, environment=os.environ)
+    await asyncio.to_thread(alerts_of, options.config, environment=os.environ)
     data = await asyncio.to_thread(options.data.resolve)
     async with _server(options, data) as (url, url_for, servers):
         key = admin_key(data / KEY_FILE)

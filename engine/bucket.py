@@ -2,7 +2,7 @@
 
 It is read by sequence, one document after the other, so that nothing is missed however often the connection breaks.
 It lies in the broker's own key-value format, for any tool to show. It never interprets what it carries, and no document
-in it is ever deleted.
+in it is ever deleted but by its age, where it has a limit.
 """
 
 from __future__ import annotations
@@ -29,15 +29,20 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
 
 
 class Bucket:
-    """The documents of one kind (`word`) of one wallet."""
+    """The documents of one kind (`word`) of one wallet. `kept_s`: for how long at most; 0: for ever."""
 
-    def __init__(self, journal: Journal, word: str) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal, word: str, *, kept_s: int = 0) -> None:
+        self._journal, self._kept_s = journal, kept_s
         self._name = f"PURSE_{journal.names.wallet}_{word}"
 
     async def make(self) -> None:
         """Make it, with as many copies as the wallet's stream has, unless it is there. Raises `PurseError`."""
-        await self._journal.make_beside(_settings(self._name))
+        await self._journal.make_beside(_settings(self._name, kept_s=self._kept_s))
+
+    async def get(self, name: str) -> Kept | None:
+        """The document under this name; None where there is none, or no bucket yet. Raises as `next_after`."""
+        found = await self._journal.last_kept(self._name, name)
+        return None if found is None else Kept(name, found.seq, found.data)
 
     async def next_after(self, seq: int) -> Kept | None:
         """The first document that was changed after `seq`; None where there is none, or no bucket yet.
@@ -69,7 +74,7 @@ class Bucket:
         await self._journal.client.subscribe(f"$KV.{self._name}.>", cb=heard)
 
 
-def _settings(name: str) -> dict[str, Any]:
+def _settings(name: str, *, kept_s: int) -> dict[str, Any]:
     return {
         "name": f"KV_{name}",
         "subjects": [f"$KV.{name}.>"],
@@ -80,4 +85,5 @@ def _settings(name: str) -> dict[str, Any]:
         "deny_delete": True,
         "deny_purge": True,
         "allow_direct": True,
+        **({"max_age": kept_s * 1_000_000_000} if kept_s else {}),
     }

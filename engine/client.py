@@ -28,7 +28,7 @@ from engine.bucket import Bucket
 from engine.core import amounts as written
 from engine.core import checks
 from engine.core.amounts import SCALES, AmountError
-from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status
+from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status, TriedTarget
 from engine.core.messages import (
     Adjust,
     Amounts,
@@ -63,6 +63,7 @@ __all__ = ["Answered", "Holding", "Purse"]
 
 WAIT_S = 5.0
 READ_WAIT_S = 2.0
+TEST_WAIT_S = 20.0  # a target may take 15 s to answer
 PLAN_WAIT_S = 0.25  # for checks at the door: a silent projector must not make a hold late
 PLAN_AGAIN_S = 5.0
 CLOSE_WAIT_S = 5.0
@@ -357,6 +358,14 @@ class Purse:
     async def note(self, look: Look) -> None:
         """Put on record who looked at what. Raises `NoAnswer`, `StreamRefused`: then nothing may be shown."""
         await ReadRecord(self.journal).note(look)
+
+    async def test_alerts(self, target: str = "") -> list[TriedTarget]:
+        """Have a test alert sent now to this target ("": to all). Empty if there is no such target.
+
+        Raises `NoAnswer` if no projector here has targets.
+        """
+        answer = await self._request("alerts.test", target.encode(), wait_s=TEST_WAIT_S)
+        return msgspec.json.decode(answer, type=list[TriedTarget])
 
     async def _read(
         self, word: str, payload: bytes, document: type[Document], *, wait_s: float = READ_WAIT_S

@@ -374,6 +374,10 @@ class Journal:
         """The newest message of this kind; None if there is none."""
         return await self._get({"last_by_subj": self.names.subject(kind)})
 
+    async def last_kept(self, bucket: str, key: str) -> Stored | None:
+        """The document at this key of a bucket, None if there is none; its `kind` is its key."""
+        return await self._get({"last_by_subj": f"$KV.{bucket}.{key}"}, stream=f"KV_{bucket}")
+
     async def next_kept(self, bucket: str, *, after: int) -> Stored | None:
         """The first document of a bucket that was written after a sequence of it; its `kind` is its key."""
         return await self._get({"seq": after + 1, "next_by_subj": f"$KV.{bucket}.>"}, stream=f"KV_{bucket}")

@@ -29,13 +29,14 @@ def permissions(role: Role, wallet: str) -> Permissions:
     subject = f"purse.{wallet}"
     never = [f"$JS.API.STREAM.{act}.*" for act in STREAM_ACTS] + [f"$JS.API.STREAM.CREATE.PURSE_{wallet}"]
     tells, operates = [f"{subject}.told"], [f"{subject}.admin"]
+    projected = [f"$KV.PURSE_{wallet}_{documents}.>" for documents in ("days", "alerts")]
     match role:
         case "engine":
-            deny = [*never, *operates, f"{subject}.look", f"$KV.PURSE_{wallet}_days.>", *_touches_keys(wallet)]
+            deny = [*never, *operates, f"{subject}.look", *projected, *_touches_keys(wallet)]
         case "projector":
             deny = [*never, *tells, f"{subject}.look", *_touches_keys(wallet)]
         case "web":
-            deny = [*never, *tells, f"{subject}.live", f"$KV.PURSE_{wallet}_days.>"]
+            deny = [*never, *tells, f"{subject}.live", *projected]
         case "client":
             api = [f"$JS.API.STREAM.{call}.PURSE_{wallet}" for call in ("INFO", "MSG.GET")]
             allow = [f"{subject}.ask", f"{subject}.ready", f"{subject}.read.>", *api]

@@ -1,8 +1,8 @@
 """`python -m projector`: one projector process.
 
 Settings: PURSE_NATS_URL, PURSE_WALLET (main), PURSE_DATA (the folder for snapshots and the witness; without it every
-start reads the stream from its beginning), PURSE_CONFIG (a `purse.toml`, of which only `[observers]` and
-`[seals]` are read).
+start reads the stream from its beginning), PURSE_CONFIG (a `purse.toml`, of which only `[observers]`, `[seals]` and
+`[alerts]` are read).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from engine.errors import Misconfigured
 from engine.journal import Journal
 from engine.process import main
 from engine.snapshots import Snapshots
+from projector.alerts.running import alerting
+from projector.alerts.settings import alerts_of
 from projector.observers.settings import ObserverSettings, observers_of
 from projector.seal_settings import SealSettings, seals_of
 from projector.service import Observing, Projector, Running
@@ -35,16 +37,20 @@ async def serve() -> None:
     config = Path(os.environ["PURSE_CONFIG"]) if os.environ.get("PURSE_CONFIG") else None
     observers = observers_of(config, environment=os.environ, at=time.time_ns())
     seals = seals_of(config, environment=os.environ)
+    alerts = alerts_of(config, environment=os.environ)
     if seals and data is None:
         raise Misconfigured("[seals] needs PURSE_DATA: what is delivered is the witness that is kept there")
     async with (
         Journal.connect(url, wallet=wallet, name="purse-projector") as journal,
         _observing(observers, url, wallet) as observing,
         _delivering(seals, data, wallet) as deliveries,
+        alerting(alerts, url, wallet) as alerting_,
     ):
         log.info("projector_starting", wallet=wallet, observers=[observer.name for observer in observers])
         gc.freeze()
-        await Projector(journal, snapshots=snapshots, data=data, observers=observing, deliveries=deliveries).run()
+        await Projector(
+            journal, snapshots=snapshots, data=data, observers=observing, deliveries=deliveries, alerts=alerting_
+        ).run()
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,8 @@ from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
 from engine.witness import Seen, Witness, check_own
 from projector import audited, seal_witness
+from projector.alerts.fold import State
+from projector.alerts.running import Alerting
 from projector.audited import Audited
 from projector.bucket import Bucket
 from projector.projection import Projection
@@ -58,6 +61,13 @@ class _Untold(msgspec.Struct, frozen=True, gc=False):
     asks: list[AnyAsk] | None
 
 
+class _Beside(msgspec.Struct, frozen=True):
+    """What a snapshot remembers beside the wallet."""
+
+    projection: msgspec.Raw
+    alerts: State
+
+
 class Observing(Protocol):
     """Whoever reads providers' figures beside the fold. `projector.observers.running.Observers` does."""
 
@@ -79,7 +89,8 @@ class Projector:
     """One projector of one wallet.
 
     Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness; without
-    `observers` nobody here asks providers for their figures; without `deliveries` seals go nowhere else.
+    `observers` nobody here asks providers for their figures; without `deliveries` seals go nowhere else; without
+    `alerts` the usual ones are raised and sent to nobody.
     """
 
     def __init__(
@@ -90,14 +101,16 @@ class Projector:
         data: Path | None = None,
         observers: Observing | None = None,
         deliveries: Running | None = None,
+        alerts: Alerting | None = None,
     ) -> None:
         self.projection = Projection(journal.names.wallet)
         self.caught_up = asyncio.Event()
         self._journal = journal
         self._observers, self._deliveries = observers, deliveries
+        self.alerts = alerts if alerts is not None else Alerting()
         self._chain = chain.GENESIS
         self._told_seq = 0
-        self._keeper = Keeper(snapshots, lambda: self.projection.beside()) if snapshots is not None else None
+        self._keeper = Keeper(snapshots, self._beside) if snapshots is not None else None
         self._untold: deque[_Untold] = deque()
         self._replay_to = 0
         self._clock = StreamClock()
@@ -135,12 +148,16 @@ class Projector:
             ),
             "audited": lambda _: _encoder.encode(self._audited()),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
+            "alerts": lambda _: _encoder.encode(self.alerts.shown()),
         }
         for word, answer in answers.items():
             subject = self._journal.names.subject(f"read.{word}")
             await self._journal.client.subscribe(subject, cb=self._answering(answer))
         details = self._journal.names.subject("read.details")
         await self._journal.client.subscribe(details, cb=self._answering_details(bucket))
+        if self.alerts.targets:
+            subject = self._journal.names.subject("alerts.test")
+            await self._journal.client.subscribe(subject, queue="alerts", cb=self._test_alerts)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._follower.run())
@@ -152,6 +169,7 @@ class Projector:
                     tasks.create_task(self._observe(self._observers))
                 if self._deliveries is not None:
                     tasks.create_task(self._deliveries.run())
+                tasks.create_task(self._alert())
         except asyncio.CancelledError:  # told to stop; whatever else ends it leaves no snapshot behind
             self._seals.write()
             if self._keeper is not None:
@@ -171,13 +189,15 @@ class Projector:
             return
         for snapshot in self._keeper.snapshots.good():
             try:
-                self.projection = Projection.restored(snapshot.wallet, snapshot.beside)
-            except NotRestoredError as error:
+                beside = msgspec.json.decode(snapshot.beside, type=_Beside)
+                self.projection = Projection.restored(snapshot.wallet, bytes(beside.projection))
+            except (NotRestoredError, msgspec.DecodeError, UnicodeDecodeError) as error:
                 log.warning("snapshot_skipped", told=snapshot.told, why=str(error))
                 continue
             if not await usable(snapshot, self._journal, self._losses):
                 self.projection = Projection(self._journal.names.wallet)
                 return
+            self.alerts.restore(beside.alerts, snapshot.wallet)
             self._chain, self._told_seq = snapshot.chain, snapshot.told
             self._keeper.restored(snapshot.wallet)
             log.info("restored", upto=snapshot.wallet.upto, told=snapshot.told)
@@ -212,7 +232,10 @@ class Projector:
         for untold, entry in zip(covered, told.told, strict=True):
             if entry.seq != untold.seq:
                 raise Untrusted(f"the told at sequence {recorded.seq:,} speaks of another message than {untold.seq:,}")
+            wallet, alerts = self.projection.wallet, self.alerts.fold
+            touched = alerts.before(wallet, untold.asks, entry)
             self.projection.fold(seq=untold.seq, asks=untold.asks, entry=entry)
+            alerts.after(wallet, untold.asks, entry, touched)
             for seal in entry.sealed:
                 self._seals.see(Line(recorded.seq, recorded.chain.hex(), entry.seq, entry.at, seal))
 
@@ -224,6 +247,9 @@ class Projector:
         if self.caught_up.is_set() and not self._seals.behind and self._keeper.due(self.projection.wallet):
             self._keeper.keep(self._state())
 
+    def _beside(self) -> bytes:
+        return _encoder.encode(_Beside(msgspec.Raw(self.projection.beside()), self.alerts.fold.state()))
+
     def _state(self) -> Snapshot:
         return Snapshot(self.projection.wallet, self._told_seq, self._chain)
 
@@ -231,7 +257,8 @@ class Projector:
 
     def _status(self) -> Status:
         status = self.projection.status(self._clock.now())
-        return status if self._observers is None else self._observers.shown(status)
+        status = status if self._observers is None else self._observers.shown(status)
+        return msgspec.structs.replace(status, alerts=self.alerts.brief())
 
     def _figures(self) -> ProjectorFigures:
         folded = self.projection
@@ -240,6 +267,25 @@ class Projector:
     async def _observe(self, observers: Observing) -> None:
         await self.caught_up.wait()
         await observers.run(self._status)
+
+    # --- alerting -----------------------------------------------------------------------------------------------------
+
+    async def _alert(self) -> None:
+        await self.caught_up.wait()
+        await self.alerts.run(self._journal, self._status, self._waiting)
+
+    def _waiting(self) -> tuple[int, int]:
+        return len(self._untold), self._untold[0].ts if self._untold else 0
+
+    async def _test_alerts(self, message: Msg) -> None:
+        """Reads do not wait for it: a subscription of its own hears of this alone."""
+        if not INBOX.fullmatch(message.reply):
+            return
+        found = await self.alerts.test(message.data.decode(errors="replace"), self._journal.names.wallet)
+        with suppress(nats.errors.Error):  # who asked hears nothing, and may ask again
+            await message.respond(_encoder.encode(found))
+
+    # --- days ---------------------------------------------------------------------------------------------------------
 
     def _days(self, day: str) -> list[DayTotals]:
         """Totals of the periods of this day ("": all), newest first."""

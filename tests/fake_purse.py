@@ -12,6 +12,7 @@ import msgspec
 
 from engine.core import chain, periods
 from engine.core.documents import (
+    AlertShown,
     Barred,
     BudgetStatus,
     DayTotals,
@@ -23,6 +24,7 @@ from engine.core.documents import (
     Reading,
     Span,
     Status,
+    TriedTarget,
     WalletDay,
 )
 from engine.core.messages import (
@@ -130,6 +132,9 @@ class FakePurse:
         self.breaks_off = False
         self.figures: dict[str, DayTotals] = {}
         self.observed: dict[str, tuple[Figure, Reading]] = {}
+        self.alerts: list[AlertShown] = []
+        self.targets: dict[str, str] = {}
+        """Targets of alerts, and how each fails; "": it does not."""
         self._seq = 0
         self._live: asyncio.Queue[Status] = asyncio.Queue()
         if plan is not None:
@@ -228,6 +233,8 @@ class FakePurse:
         if word == "plan":
             self.plan_reads += 1
             return msgspec.json.encode(self.wallet.plan)
+        if word == "alerts":
+            return msgspec.json.encode(self.alerts)
         day = payload.decode()
         if word == "span":
             span = Span(day, 1, self._seq + 1 + self.unheard, False, self.wallet.scales, self.wallet.budget_units)
@@ -246,6 +253,11 @@ class FakePurse:
             await asyncio.Event().wait()  # as the stream: more may come at any time
         finally:
             self.reading -= 1
+
+    async def test_alerts(self, target: str = "") -> list[TriedTarget]:
+        if not self.targets:
+            raise NoAnswer("nobody answers")
+        return [TriedTarget(name, not why, why) for name, why in self.targets.items() if target in ("", name)]
 
     async def status(self) -> Status | None:
         if self.error is not None or self.wallet.plan is None:

@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler
 from structlog.contextvars import bind_contextvars
 
 from engine.errors import PurseError
-from web import days, estimate, health, keeping, metrics, operating, past, spending, watching
+from web import alerts, days, estimate, health, keeping, metrics, operating, past, spending, watching
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
@@ -38,6 +38,7 @@ _TABLES = (
     *watching.ROUTES,
     *days.ROUTES,
     *past.ROUTES,
+    *alerts.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
-from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status
+from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status, TriedTarget
 from engine.core.messages import (
     AnyAsk,
     AnyOutcome,
@@ -54,10 +54,9 @@ class Bucket(Protocol):
 class Purse(Protocol):
     """Every call may raise `NoAnswer` or `StreamRefused`: then nothing is known, and the caller must be refused.
 
-    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `details`, `span`, `calendar`,
-    `audited`. `visit` and `visit_secret`
-    raise nothing: None says that this process is on its own. `read_stream` gives the messages of the stream, for
-    whoever takes them one by one.
+    `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `details`, `span`, `calendar`, `audited`,
+    `alerts`. `visit` and `visit_secret` raise nothing: None says that this process is on its own. `read_stream` gives
+    the messages of the stream, for whoever takes them one by one.
     """
 
     def by(self, wait_s: float) -> int: ...
@@ -71,6 +70,7 @@ class Purse(Protocol):
     async def projector_figures(self) -> ProjectorFigures | None: ...
     async def life(self, id: str) -> Life | None: ...
     async def read(self, word: str, payload: bytes = ...) -> bytes: ...
+    async def test_alerts(self, target: str = ...) -> list[TriedTarget]: ...
     async def ready(self) -> bool: ...
     async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None: ...
     async def visit_secret(self) -> bytes | None: ...

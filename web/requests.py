@@ -141,6 +141,12 @@ class ThawBody(IdentifiedBody, kw_only=True):
     reason: Text = ""
 
 
+class AlertTestBody(Request, kw_only=True):
+    """A test alert. `target` names one of those configured; without it all hear."""
+
+    target: Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)] | None = None
+
+
 class RevokeBody(IdentifiedBody, kw_only=True):
     """Refuse new holds that carry this label."""
 

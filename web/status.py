@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from engine.core.amounts import format_amount
-from engine.core.documents import Barred, BudgetStatus, Status
+from engine.core.documents import AlertBrief, Barred, BudgetStatus, Status
 from engine.core.messages import (
     Frost,
 )
@@ -59,6 +59,7 @@ def document(status: Status, *, audience: Audience, live: bool) -> dict[str, obj
             "freezes": [_frost(frozen) for frozen in status.frozen],
             "barred": [_barred(barred) for barred in status.barred],
             "barred_more": status.barred_more,
+            "alerts": [_alert(alert) for alert in status.alerts],
         }
     return body
 
@@ -72,6 +73,10 @@ def _barred(barred: Barred) -> dict[str, object]:
     until = None if barred.until is None else format_moment(barred.until)
     said = {"label": barred.label, "value": barred.value, "reason": barred.reason, "guard": barred.guard}
     return {**said, "until": until}
+
+
+def _alert(alert: AlertBrief) -> dict[str, object]:
+    return {"id": alert.id, "text": alert.text, "at": format_moment(alert.at), "delivered": alert.delivered}
 
 
 def _budget(budget: BudgetStatus, *, audience: Audience, now: int) -> dict[str, object]:

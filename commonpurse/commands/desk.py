@@ -80,26 +80,55 @@ def adjust(
     ask(face, "/v1/adjustments", {**body, **fields(each=each, hold=hold)}, verb="adjust", unheard=unheard)
 
 
+_scope = click.argument("scope", required=False)
+_budget = click.option("--budget", metavar="BUDGET", help="The scope is this budget.")
+_of_label = click.option("--label", metavar="NAME=VALUE", help="The scope is this label, like user=alice.")
+
+
+def _one_scope(scope: str | None, budget: str | None, label: str | None) -> str:
+    """All that is said of the scope: exactly one of three. Without any it must not be everything by accident."""
+    given = [each for each in (scope, budget, label) if each]
+    if len(given) != 1:
+        raise click.UsageError("say one scope: all, a budget (--budget NAME), or a label (--label NAME=VALUE)")
+    if label is not None and "=" not in label.strip("="):
+        raise click.BadParameter(f"expected NAME=VALUE like user=alice, got {plain(label)!r}", param_hint="--label")
+    return given[0]
+
+
 @click.command(cls=ApiCommand)
-@click.argument("scope")
+@_scope
+@_budget
+@_of_label
 @click.option("--until", metavar="TIME", help="When it ends by itself, like 2026-11-30T18:00:00Z.")
 @_reason
 @click.pass_obj
-def freeze(face: Face, scope: str, until: str | None, reason: str) -> None:
+def freeze(
+    face: Face, scope: str | None, budget: str | None, label: str | None, until: str | None, reason: str
+) -> None:
     """Refuse new holds in SCOPE: all, a budget, or a label like user=alice.
 
-    Calls that already run are settled as always.
+    At once, and until `purse thaw` with the same scope, or --until. Calls that already run are settled as always.
+
+        purse freeze all --reason "a key leaked"
+
+        purse freeze --label user=alice --until 2026-11-30T18:00:00Z --reason "runs wild"
     """
-    ask(face, "/v1/freeze", {"scope": scope, "reason": reason, **fields(until=until)}, verb="freeze")
+    one = _one_scope(scope, budget, label)
+    ask(face, "/v1/freeze", {"scope": one, "reason": reason, **fields(until=until)}, verb="freeze")
 
 
 @click.command(cls=ApiCommand)
-@click.argument("scope")
+@_scope
+@_budget
+@_of_label
 @_maybe_reason
 @click.pass_obj
-def thaw(face: Face, scope: str, reason: str | None) -> None:
-    """Lift the freeze of exactly SCOPE."""
-    ask(face, "/v1/thaw", {"scope": scope, **fields(reason=reason)}, verb="thaw")
+def thaw(face: Face, scope: str | None, budget: str | None, label: str | None, reason: str | None) -> None:
+    """Lift the freeze of exactly SCOPE; `purse status` names those in force.
+
+    A freeze of all and one of a budget are two: lifting one leaves the other.
+    """
+    ask(face, "/v1/thaw", {"scope": _one_scope(scope, budget, label), **fields(reason=reason)}, verb="thaw")
 
 
 @click.command(cls=ApiCommand)

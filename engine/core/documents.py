@@ -74,10 +74,47 @@ class Barred(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     guard: str = ""
 
 
+class AlertBrief(msgspec.Struct, frozen=True, gc=False):
+    """One alert at a glance. `delivered`: every target has taken it."""
+
+    id: str
+    text: str
+    at: int
+    delivered: bool
+
+
+class AlertShown(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One alert. `figures` are decimal strings of `unit`.
+
+    `deliveries`: by target new, sending, waiting, sent or missed, as the projector that answers knows it.
+    """
+
+    id: str
+    rule: str
+    text: str
+    at: int
+    seq: int = 0
+    budget: str = ""
+    period: str = ""
+    threshold: str = ""
+    unit: str = ""
+    figures: dict[str, str] = {}
+    deliveries: dict[str, str] = {}
+
+
+class TriedTarget(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What became of a test alert at one target. `why`: how it failed."""
+
+    target: str
+    delivered: bool
+    why: str = ""
+
+
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The wallet as of sequence `seq`, at stream time `as_of`: what the page shows. `plan`: its digest, "" if none.
 
     `barred`: the newest of those that take no new holds; `barred_more`: how many are not in it.
+    `alerts`: the newest few, newest first. Not for strangers: their sentences have amounts in them.
     """
 
     wallet: str
@@ -89,6 +126,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     open_holds: int = 0
     barred: list[Barred] = []
     barred_more: int = 0
+    alerts: list[AlertBrief] = []
 
 
 class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

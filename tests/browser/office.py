@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from random import Random
 
 from desk_client import KEY, Desk, open_desk
@@ -78,6 +79,14 @@ def day(
         Series(300, points),
     )  # fmt: skip
     return totals, detail
+
+
+@dataclass
+class Office:
+    """The pages at `url`, the same purse over the API (`desk`), and its purse, to be moved."""
+
+    url: str
+    desk: Desk
 
 
 @asynccontextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
-from browser.stage import NOON, SECOND, Stage
+from browser.stage import NOON, SECOND
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
 
 CHROMIUM = "/usr/bin/chromium"
@@ -23,12 +24,33 @@ new PerformanceObserver((list) => window.jumps.push(...list.getEntries().map((en
 """
 
 
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+_WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+async def violations(page: Page) -> list[str]:
+    """What axe-core finds: its rule, and where. Asked from outside of the page, whose policy lets no script in."""
+    await page.evaluate(f"{AXE.read_text(encoding='utf-8')}; undefined")
+    found = await page.evaluate("tags => axe.run({runOnly: tags})", _WCAG)
+    return [
+        f"{one['id']}: {node['target']} {node['failureSummary']}"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]
+
+
+class Shown(Protocol):
+    """Whatever pages are opened of."""
+
+    url: str
+
+
 @dataclass
 class Windows:
     """Pages on the stage. `complaints`: every error in a console, uncaught exception and violation of the policy."""
 
     browser: Browser
-    stage: Stage
+    stage: Shown
     complaints: list[str] = field(default_factory=list)
     _contexts: list[BrowserContext] = field(default_factory=list)
 

@@ -27,24 +27,33 @@ READS_KEYS = [
     f"$JS.API.STREAM.MSG.GET.{KEYS}", f"$JS.API.DIRECT.GET.{KEYS}", f"$JS.API.DIRECT.GET.{KEYS}.$KV.PURSE_main_keys.k",
     f"$JS.API.CONSUMER.CREATE.{KEYS}", f"$JS.API.CONSUMER.CREATE.{KEYS}.c.$KV.PURSE_main_keys.k",
 ]  # fmt: skip
-TOLD, ADMIN, ASK, KEY, DAY = (
+TOLD, ADMIN, ASK, KEY, DAY, SENT = (
     "purse.main.told", "purse.main.admin", "purse.main.ask", "$KV.PURSE_main_keys.abcdefghij",
-    "$KV.PURSE_main_days.jev.d",
+    "$KV.PURSE_main_days.jev.d", "$KV.PURSE_main_alerts.ops.d",
 )  # fmt: skip
 
 FORBIDDEN: Mapping[Role, list[str]] = {
-    "engine": [*ACTS, *READS_KEYS, ADMIN, KEY, DAY],
+    "engine": [*ACTS, *READS_KEYS, ADMIN, KEY, DAY, SENT],
     "projector": [*ACTS, *READS_KEYS, TOLD, KEY],
-    "web": [*ACTS, TOLD, DAY],
+    "web": [*ACTS, TOLD, DAY, SENT],
     "client": [
-        *ACTS, *READS_KEYS, TOLD, ADMIN, KEY, DAY, "purse.main.live", "purse.main.look", "purse.other.ask",
+        *ACTS, *READS_KEYS, TOLD, ADMIN, KEY, DAY, SENT, "purse.main.live", "purse.main.look", "purse.other.ask",
+        "purse.main.alerts.test",
         "_INBOX.somebody.1", "$JS.API.STREAM.CREATE.ANY", "$JS.API.CONSUMER.CREATE.PURSE_main", "$JS.API.STREAM.NAMES",
     ],
 }  # fmt: skip
 ALLOWED: Mapping[Role, list[str]] = {
     "engine": [TOLD, ASK, "_INBOX.somebody.1", "$JS.API.STREAM.INFO.PURSE_main"],
-    "projector": [ASK, ADMIN, DAY, "purse.main.live", "_INBOX.somebody.1"],
-    "web": [ASK, ADMIN, KEY, READS_KEYS[0], f"$JS.API.STREAM.CREATE.{KEYS}", "purse.main.look"],
+    "projector": [ASK, ADMIN, DAY, SENT, "purse.main.live", "_INBOX.somebody.1"],
+    "web": [
+        ASK,
+        ADMIN,
+        KEY,
+        "purse.main.alerts.test",
+        READS_KEYS[0],
+        f"$JS.API.STREAM.CREATE.{KEYS}",
+        "purse.main.look",
+    ],
     "client": [ASK, "purse.main.ready", "purse.main.read.status", "$JS.API.STREAM.INFO.PURSE_main"],
 }
 EARS: Mapping[Role, list[str]] = {

@@ -11,6 +11,8 @@ import pytest
 
 from engine.core.chain import GENESIS, link, open_sealed, seal
 from engine.core.documents import (
+    AlertBrief,
+    AlertShown,
     Breakdown,
     BudgetStatus,
     DayTotals,
@@ -23,6 +25,7 @@ from engine.core.documents import (
     Series,
     Spent,
     Status,
+    TriedTarget,
     WalletDay,
 )
 from engine.core.messages import (
@@ -380,8 +383,31 @@ CARRIED: list[msgspec.Struct] = [
     Reply(8, "00ff", [Answer("_INBOX.x", 7, 1_000, [Done("f")])]),
     Status("main", 8, 1_000, "", []),
     Status(
-        "main", 8, 1_000, "d1", [SHORT, LONG], [Frost("all", "incident", 900), Frost("jev", "incident", 900, 9_000)], 2
+        "main",
+        8,
+        1_000,
+        "d1",
+        [SHORT, LONG],
+        [Frost("all", "incident", 900), Frost("jev", "incident", 900, 9_000)],
+        2,
+        [AlertBrief("alert:percent:jev:2026-11-30:75", "75 % used", 950, delivered=True)],
     ),
+    AlertShown("alert:conflict::2026-11-30:1", "conflict", "odd", 950),
+    AlertShown(
+        "alert:percent:jev:2026-11-30:75",
+        "percent",
+        "75 % used",
+        950,
+        7,
+        "jev",
+        "2026-11-30",
+        "75",
+        "usd",
+        {"used": "0.75"},
+        {"ops": "sent"},
+    ),
+    TriedTarget("ops", delivered=True),
+    TriedTarget("ops", delivered=False, why="it does not answer in time"),
     Life("a", "open", 7, 1_000, {"usd": 0}),
     Life("a", "open", 7, 1_000, {"usd": 0}, {"usd": 400}, {"usd": 5}, 601_000, {"jev": "2026-11-30"}),
     Life("a", "stray", 7, 1_000, {"usd": 5}, key="7f3qk2m5xa"),
@@ -484,7 +510,17 @@ STORED_CARRIED = """
  "note":"a note","link":"https://example.org","first_exhausted_at":700,"observed":{"source":"cloudflare",
  "figure":4,"as_of":900},"earlier_open":1,"reading":{"source":"cloudflare","every_s":30,"read_at":950,
 "unreadable":"silent"}}],"frozen":[{"scope":"all","reason":"incident","since":900},
- {"scope":"jev","reason":"incident","since":900,"until":9000}],"open_holds":2}
+ {"scope":"jev","reason":"incident","since":900,"until":9000}],"open_holds":2,
+ "alerts":[{"id":"alert:percent:jev:2026-11-30:75","text":"75 % used","at":950,"delivered":true}]}
+
+{"id":"alert:conflict::2026-11-30:1","rule":"conflict","text":"odd","at":950}
+
+{"id":"alert:percent:jev:2026-11-30:75","rule":"percent","text":"75 % used","at":950,"seq":7,"budget":"jev",
+ "period":"2026-11-30","threshold":"75","unit":"usd","figures":{"used":"0.75"},"deliveries":{"ops":"sent"}}
+
+{"target":"ops","delivered":true}
+
+{"target":"ops","delivered":false,"why":"it does not answer in time"}
 
 {"id":"a","state":"open","first":7,"at":1000,"charged":{"usd":0}}
 

@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from commonpurse.__main__ import purse
-from web import estimate, health, operating, spending, watching
+from web import alerts, estimate, health, operating, spending, watching
 from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md"))]
 TABLED = {
     "engine": ("", "core/", "prices/"),
-    "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "whatif/"),
+    "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
     "web/pages": ("",),
@@ -31,7 +31,9 @@ TABLED = {
 """Folders whose README names all that is in them, and the subfolders it names file by file."""
 
 UNNAMED = {"README.md", "py.typed", "__init__.py", "__pycache__"}
-ROUTES = (*spending.ROUTES, *estimate.ROUTES, *operating.ROUTES, *watching.ROUTES, *health.ROUTES)
+ROUTES = (
+    *spending.ROUTES, *estimate.ROUTES, *operating.ROUTES, *watching.ROUTES, *alerts.ROUTES, *health.ROUTES,
+)  # fmt: skip
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")

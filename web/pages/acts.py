@@ -159,7 +159,7 @@ def confirmation(visitor: SignedIn, act: Act, said: Mapping[str, str], *, id: st
         facts=joined(_fact(name, value) for name, value in said.items()),
         fields=joined([visitor.token_field, *(hidden_field(name, value) for name, value in said.items()),
                        hidden_field("id", id), hidden_field("back", back)]),
-        reason=_reason_field() if "reason" not in said else Html(""),
+        reason=_reason_field(required=act.read is None) if "reason" not in said else Html(""),
         do=act.do,
         kind="danger" if act.danger else "main",
         back=back,
@@ -173,9 +173,11 @@ def _fact(name: str, value: str) -> Html:
     return element("div", element("dt", ACTS.fields.get(name, name.title())), element("dd", value))
 
 
-def _reason_field() -> Html:
-    label = element("label", ACTS.reason, for_="reason")
-    return joined([label, Html('<input id="reason" name="reason" maxlength="256" autocomplete="off" required>')])
+def _reason_field(*, required: bool) -> Html:
+    """Why it is done: for whoever reads the record."""
+    label = element("label", ACTS.reason if required else ACTS.reason_optional, for_="reason")
+    must = Html(" required" if required else "")
+    return joined([label, Html(f'<input id="reason" name="reason" maxlength="256" autocomplete="off"{must}>')])
 
 
 PAGES = (Page(method="POST", path="/acts/{act}", access="admin", handler=_act),)

@@ -21,6 +21,7 @@ class ActWords:
     heading: str = "Act"
     on_record: str = "Whatever is done here stands on the record, with who did it and why."
     reason: str = "Reason"
+    reason_optional: str = "Reason (may stay empty)"
     reason_hint: str = "It is shown to whoever is refused."
     sure: str = "Are you sure?"
     cancel: str = "Cancel"

@@ -136,6 +136,7 @@ class BudgetWords:
     frozen: str = "Frozen"
     cooling: str = "Cooling"
     revoked: str = "Revoked"
+    how: str = "How"
     what: str = "What"
     why: str = "Why"
     until: str = "Until"

@@ -82,7 +82,8 @@ def _outlook(totals: DayTotals, line: list[Mark], *, now: int) -> list[str]:
 
 def _extremes(totals: DayTotals, now: int) -> list[str]:
     said = []
-    if totals.peak_at is not None:
+    used = percent(totals.settled + totals.extra + totals.held, totals.limit)
+    if totals.peak_at is not None and percent(totals.peak, totals.limit) != used:
         said.append(BUDGET.peak.format(peak=percent(totals.peak, totals.limit), at=when(totals.peak_at, now)))
     if totals.first_exhausted_at is not None:
         said.append(BUDGET.exhausted.format(at=when(totals.first_exhausted_at, now)))

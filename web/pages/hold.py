@@ -89,7 +89,8 @@ def _figures(seen: SeenLife, terms: Terms) -> Html:
     scales = terms.scales
     back = _sum(seen.events, scales)
     asked = {} if granted else _asked(seen.events[0])
-    lines = [(HOLD.wanted, asked), (HOLD.granted, granted), (HOLD.charged, charged), (HOLD.returned, back if ended else {})]
+    returned = back if ended else {}
+    lines = [(HOLD.wanted, asked), (HOLD.granted, granted), (HOLD.charged, charged), (HOLD.returned, returned)]
     rows = [element("div", element("dt", name), element("dd", written(amounts))) for name, amounts in lines if amounts]
     drawings = [
         _drawn(unit, granted[unit], charged.get(unit, "0"), scales[unit], ended=ended)

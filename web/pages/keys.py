@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from engine.errors import BadAsk
 from web.bodies import convert
 from web.desk import Desk
 from web.html import Html, element, fill, hidden_field, joined
@@ -18,6 +19,7 @@ from web.pages.frame import SignedIn, show
 from web.pages.serving import Page, read_form
 from web.pages.stopped import options
 from web.pages.tables import table
+from web.problems import Problem
 from web.requests import KeyBody
 from web.statement import when
 
@@ -48,7 +50,11 @@ async def _new(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Respo
     sent[id] = None
     if len(sent) > FORMS_REMEMBERED_MAX:
         sent.popitem(last=False)
-    secret, key = await new_key(desk, visitor.caller, body)
+    try:
+        secret, key = await new_key(desk, visitor.caller, body)
+    except (BadAsk, Problem):
+        sent.pop(id, None)  # none was made: the form may be put right and sent again
+        raise
     made = fill("new_key.html", title=ACTS.made, once=ACTS.made_once, key=secret, id=key.id, role=key.role)
     return await _shown(desk, visitor, made)
 

@@ -25,7 +25,7 @@ def in_progress(status: Status) -> str:
 def _panel(budget: BudgetStatus, chosen: bool, *, now: int) -> Html:
     over = statement.ended(budget, now)
     share = Shares(0, 0, 0, 0) if over else statement.shares(budget)
-    notes = (statement.full_words(budget, now), statement.own_calls_words(budget, now))
+    notes = [("note", statement.full_words(budget, now)), ("quiet", statement.own_calls_words(budget, now))]
     resets = f"{statement.resets_words(budget, now)} {statement.resets_in_words(budget, now)}".strip()
     return fill(
         "panel.html",
@@ -41,7 +41,7 @@ def _panel(budget: BudgetStatus, chosen: bool, *, now: int) -> Html:
         meter=WORDS.unknown if over else statement.meter_words(share),
         lines=_lines(budget, share),
         resets=resets,
-        notes=joined(element("p", text, class_="note") for text in notes if text),
+        notes=joined(element("p", text, class_=kind) for kind, text in notes if text),
         **bar_edges(share),
     )  # fmt: skip
 

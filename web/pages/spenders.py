@@ -7,7 +7,7 @@ from web.html import Html, element, joined
 from web.pages.amounts import amount, column, counted, share
 from web.pages.budget_words import BUDGET
 from web.pages.looked import Looked
-from web.pages.tables import bar, table
+from web.pages.tables import BARS, bar, table
 
 
 def by_label(looked: Looked) -> Html:
@@ -41,7 +41,7 @@ def spenders(looked: Looked) -> Html:
     label = BUDGET.label(looked.choice.by)
     holds, refused = (sum(getattr(one, what) for _, one in rows) for what in ("holds", "refused"))
     foot = (BUDGET.total, "", amounts[-1], share(totals.settled, totals.settled), counted(holds), counted(refused))
-    head = (label, "", BUDGET.amount, BUDGET.share, BUDGET.holds, BUDGET.refused)
+    head = (label, BARS, BUDGET.amount, BUDGET.share, BUDGET.holds, BUDGET.refused)
     caption = BUDGET.who_caption.format(label=label, unit=totals.unit)
     notes = []
     if totals.adjusted:

@@ -25,7 +25,7 @@ def stopped(status: Status, visitor: SignedIn, *, back: str, now: int) -> Html:
     ]
     if not rows:
         return element("p", BUDGET.nobody_stopped, class_="quiet")
-    head = ["", BUDGET.what, BUDGET.why, BUDGET.until, *([ACTS.act] if visitor.acts else [])]
+    head = [BUDGET.how, BUDGET.what, BUDGET.why, BUDGET.until, *([ACTS.act] if visitor.acts else [])]
     parts = [table(BUDGET.stopped, head, rows, words=len(head))]
     if status.barred_more:
         parts.append(element("p", BUDGET.stopped_more.format(n=counted(status.barred_more)), class_="quiet"))

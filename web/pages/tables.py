@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from web.html import Html, element, joined
+from web.pages.words import TABLE
 
 Row = Sequence[str | int]
 
@@ -19,7 +21,8 @@ def table(caption: str, head: Row, rows: Iterable[Row], *, words: int = 1, foot:
     ]
     if foot:
         parts.append(element("tfoot", _row(foot, words)))
-    return element("div", element("table", *parts), class_="scroll")
+    # whoever has no mouse must be able to scroll a table that is wider than the window
+    return element("div", element("table", *parts), class_="scroll", role="group", tabindex="0", aria_label=caption)
 
 
 def _row(row: Row, words: int) -> Html:
@@ -30,6 +33,10 @@ def _row(row: Row, words: int) -> Html:
 
 def _cell(tag: str, inside: str | int, place: int, words: int, **more: str) -> Html:
     return element(tag, inside, class_="number" if place >= words else None, **more)
+
+
+BARS: Final = element("span", TABLE.bars, class_="unseen")
+"""The head of a column of bars."""
 
 
 def bar(part: int, whole: int) -> Html:

@@ -8,7 +8,7 @@ from web.html import Html, element, joined
 from web.pages.amounts import amount, counted, lasting
 from web.pages.budget_words import BUDGET
 from web.pages.looked import Looked
-from web.pages.tables import bar, table
+from web.pages.tables import BARS, bar, table
 from web.statement import when
 
 
@@ -29,7 +29,7 @@ def _refused(refused: dict[str, int]) -> Html:
         (BUDGET.reasons.get(why, why), bar(count, most), counted(count))
         for why, count in sorted(refused.items(), key=lambda one: (-one[1], one[0]))
     ]
-    return table(BUDGET.refusals_caption, (BUDGET.reason, "", BUDGET.count), rows, words=2)
+    return table(BUDGET.refusals_caption, (BUDGET.reason, BARS, BUDGET.count), rows, words=2)
 
 
 def flags(looked: Looked, *, now: int) -> Html:

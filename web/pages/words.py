@@ -50,4 +50,10 @@ class FrameWords:
     back: str = "Back to the budget"
 
 
+@dataclass(frozen=True, slots=True)
+class TableWords:
+    bars: str = "As a bar"
+
+
 FRAME: Final = FrameWords()
+TABLE: Final = TableWords()
