@@ -14,13 +14,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
+import structlog
 
+from projector import seal_witness
 from projector.day_range import DayRange
 from projector.replay import Answered
 from projector.seal_witness import Line
 
 FOLDER = "audits"
 READ_BYTES_MAX = 4 * 1024 * 1024  # of its end: some 20,000 audits
+
+log = structlog.get_logger()
 
 _encoder = msgspec.json.Encoder()
 
@@ -92,6 +96,17 @@ def known(data: Path, wallet: str) -> dict[str, Audited]:
 def earned(said: Mapping[str, Audited], witnessed: Mapping[str, Line]) -> list[Audited]:
     """What holds of it for the record whose seals were witnessed."""
     return [one for one in said.values() if not one.right or _same(one, witnessed.get(one.day))]
+
+
+def earned_of(data: Path, wallet: str, sealed: Mapping[str, int]) -> list[Audited]:
+    """What holds of it for the record of which these days are sealed, each by the message of that sequence."""
+    try:
+        lines = seal_witness.known(seal_witness.path_of(data, wallet)).lines
+        said = known(data, wallet)
+    except OSError as error:
+        log.warning("audits_not_read", why=error.strerror)
+        return []
+    return earned(said, {day: line for day, line in lines.items() if sealed.get(day) == line.seq})
 
 
 def _same(one: Audited, line: Line | None) -> bool:

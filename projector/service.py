@@ -33,10 +33,9 @@ from engine.recorded import Recorded
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
 from engine.witness import Seen, Witness, check_own
-from projector import audited, seal_witness
 from projector.alerts.fold import State
 from projector.alerts.running import Alerting
-from projector.audited import Audited
+from projector.audited import Audited, earned_of
 from projector.bucket import Bucket
 from projector.projection import Projection
 from projector.seal_witness import Line, SealWitness
@@ -293,17 +292,8 @@ class Projector:
         return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:DAYS_SHOWN_MAX]
 
     def _audited(self) -> list[Audited]:
-        """What audits said of this record, so far as the seals here bear it out."""
-        if self._data is None:
-            return []
-        wallet, sealed = self._journal.names.wallet, {one.day: one.seq for one in self.projection.sealed}
-        try:
-            lines = seal_witness.known(seal_witness.path_of(self._data, wallet)).lines
-            said = audited.known(self._data, wallet)
-        except OSError as error:
-            log.warning("audits_not_read", why=error.strerror)
-            return []
-        return audited.earned(said, {day: line for day, line in lines.items() if sealed.get(day) == line.seq})
+        sealed = {one.day: one.seq for one in self.projection.sealed}
+        return [] if self._data is None else earned_of(self._data, self._journal.names.wallet, sealed)
 
     def _answering(self, answer: Callable[[bytes], bytes]) -> Callable[[Msg], Awaitable[None]]:
         async def on_asked(message: Msg) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from msgspec.structs import replace
 from records import seals_of, two_days
 
-from projector.audited import Audited, SealsRead, earned, known, path_of, put_down
+from projector.audited import Audited, SealsRead, earned, earned_of, known, path_of, put_down
 from projector.day_range import DayRange, parse
 from projector.replay import Replay
+from projector.seal_witness import SealWitness
 
 BOTH = parse("2026-11-30..2026-12-01", zone="UTC", now=0)
 ONE = parse("2026-11-30", zone="UTC", now=0)
@@ -58,3 +59,16 @@ def test_praise_is_earned_by_the_record_that_was_audited_and_by_no_other() -> No
 def test_blame_holds_for_whatever_record_there_is() -> None:
     wrong = {one.day: replace(one, right=False) for one in read().audited(at=1, right=True, asks=5)}
     assert earned(wrong, {}) == list(wrong.values())
+
+
+def test_a_projector_hands_out_praise_for_the_seal_that_it_folded_itself(tmp_path: Path) -> None:
+    said, lines = read().audited(at=1, right=True, asks=5), seals_of(two_days())
+    witness = SealWitness(tmp_path, "main")
+    for line in lines:
+        witness.see(line)
+    witness.write()
+    put_down(tmp_path, "main", said)
+    sealed = {line.seal.day: line.seq for line in lines}
+    assert earned_of(tmp_path, "main", sealed) == said
+    assert earned_of(tmp_path, "main", {day: seq + 1 for day, seq in sealed.items()}) == []
+    assert earned_of(tmp_path, "main", {}) == []

@@ -5,115 +5,34 @@ The figures are the projector's; the moment is made again from the record. Both 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import date, timedelta
+from collections.abc import Sequence
+from datetime import date
 
-import msgspec
 from aiohttp import web
 
-from engine.core.documents import Breakdown, DayTotals, Detail, WalletDay
-from engine.errors import BadAsk, PurseError
-from projector.audited import Audited
-from projector.day_range import DayRange
-from web.days import day_of, nothing_of
+from engine.core.documents import DayTotals
+from engine.errors import PurseError
 from web.desk import Desk
 from web.html import Html, element, joined
 from web.moments import NS_PER_S
 from web.pages import pace
-from web.pages.amounts import amount, column, counted, drawn, share
+from web.pages.amounts import amount, counted, drawn, share
 from web.pages.budget_words import BUDGET
-from web.pages.calendar import mark, proof_of, read_audits
+from web.pages.calendar import mark, proof_of
 from web.pages.charts import Chart, Line, draw
+from web.pages.day_found import Found, find
+from web.pages.day_spenders import exports, other_periods, refusals, who
 from web.pages.frame import SignedIn, show
 from web.pages.meters import meter
 from web.pages.moment import moment_part
-from web.pages.past_words import DAY, DAYS
+from web.pages.past_words import DAY
 from web.pages.serving import Page
-from web.pages.tables import bar, table
+from web.pages.tables import table
 from web.pages.zoned import clock, clock_s, local, whole_date_words
-from web.past import moment_of, range_of
 from web.problems import Problem
 
 CHARTS_MAX = 3
 SLIDER_STEP_S = 60
-
-_details = msgspec.json.Decoder(tuple[list[DayTotals], WalletDay | None, list[Detail]])
-_calendar = msgspec.json.Decoder(list[DayTotals])
-
-
-class Found(msgspec.Struct, frozen=True):
-    """A day with all that is known of it. `at`: the moment that the address names; `wrong`: why it names none."""
-
-    day: DayRange
-    now: int
-    totals: list[DayTotals]
-    others: list[DayTotals]
-    wallet_day: WalletDay | None
-    details: dict[str, Detail]
-    audit: Audited | None
-    neighbours: tuple[str, str]
-    at: int | None
-    wrong: str
-
-    @property
-    def over(self) -> bool:
-        return self.now >= self.day.end
-
-    @property
-    def last(self) -> int:
-        """The last moment that can be looked at, a whole second."""
-        return self.day.end - NS_PER_S if self.over else self.now // NS_PER_S * NS_PER_S
-
-    @property
-    def shown_at(self) -> int:
-        """The moment that is shown at first: the one asked for, or that of the highest use."""
-        if self.at is not None:
-            return self.at
-        peaks = [one.peak_at for one in self.totals if one.peak_at is not None and one.peak_at in self.day]
-        return min(peaks[0] // NS_PER_S * NS_PER_S + NS_PER_S if peaks else self.day.start, self.last)
-
-
-async def find(request: web.Request, desk: Desk) -> Found:
-    """Raises `Problem` 404 where nothing is recorded."""
-    name = day_of(request)
-    day = await range_of(desk, name)
-    await desk.board.catch_up()
-    totals, wallet_day, details = _details.decode(await desk.purse.read("details", name.encode()))
-    if not totals and wallet_day is None:
-        raise nothing_of(name)
-    audits = await read_audits(desk)
-    now = desk.purse.now()
-    at, wrong = _asked_for(request, day, now)
-    return Found(
-        day=day,
-        now=now,
-        totals=[one for one in totals if one.period == name],
-        others=[one for one in totals if one.period != name],
-        wallet_day=wallet_day,
-        details={one.budget: one for one in details if one.period == name},
-        audit=audits.get(name),
-        neighbours=await _neighbours(desk, name),
-        at=at,
-        wrong=wrong,
-    )
-
-
-def _asked_for(request: web.Request, day: DayRange, now: int) -> tuple[int | None, str]:
-    said = request.query.get("at")
-    if not said:
-        return None, ""
-    try:
-        return moment_of(day, said, now=now), ""
-    except BadAsk as error:
-        return None, DAY.at_least.format(why=error.why)
-
-
-async def _neighbours(desk: Desk, name: str) -> tuple[str, str]:
-    """The days on record next to this one, "" where there is none."""
-    behind = (date.fromisoformat(name) + timedelta(days=2)).isoformat()
-    days = {one.period for one in _calendar.decode(await desk.purse.read("calendar", behind.encode()))}
-    earlier = max((day for day in days if day < name), default="")
-    return earlier, max((day for day in days if day > name), default="")
 
 
 async def _day(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Response:
@@ -123,10 +42,10 @@ async def _day(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Respo
         _head(found, title),
         _totals(found),
         await _moments(request, desk, found),
-        _who(found),
-        _refusals(found),
-        _other_periods(found),
-        _exports(found),
+        who(found),
+        refusals(found),
+        other_periods(found),
+        exports(found),
     ])  # fmt: skip
     return show(visitor, title=title, body=body, here="/days", styles=("past.css",), scripts=("day.js",))
 
@@ -305,82 +224,6 @@ def _course_table(total: DayTotals, found: Found) -> Html:
     )  # fmt: skip
     found_table = table(DAY.course_caption.format(budget=total.budget, unit=total.unit), head, rows)
     return element("details", element("summary", DAY.as_table.format(budget=total.budget)), found_table)
-
-
-# --- who, and who not -------------------------------------------------------------------------------------------------
-
-
-def _who(found: Found) -> Html:
-    tables = [
-        _breakdown(one, total, found.details[total.budget])
-        for total in found.totals
-        if total.budget in found.details
-        for one in found.details[total.budget].breakdowns
-        if any(spent.value is not None for spent in one.top)
-    ]
-    if not tables:
-        return Html("")
-    return element(
-        "section", element("h2", DAY.who), element("div", *tables, class_="breakdowns"), class_="day-part card"
-    )
-
-
-def _breakdown(one: Breakdown, total: DayTotals, detail: Detail) -> Html:
-    later = total.settled - detail.settled
-    other = one.other.settled + later
-    written = column([*(spent.settled for spent in one.top), other], total.scale)
-    most = max([spent.settled for spent in one.top], default=0)
-    rows: list[Sequence[str | int]] = [
-        (spent.value if spent.value is not None else DAY.none, bar(spent.settled, most), figure,
-         share(spent.settled, total.settled), counted(spent.holds))
-        for spent, figure in zip(one.top, written, strict=False)
-    ]  # fmt: skip
-    if other or one.others or one.other.holds:
-        name = DAY.other.format(n=counted(one.others))
-        rows.append((name, bar(other, most), written[-1], share(other, total.settled), counted(one.other.holds)))
-    label = BUDGET.label(one.label)
-    caption = DAY.who_caption.format(budget=total.budget, label=label.lower(), unit=total.unit)
-    head = (label, element("span", DAY.drawn, class_="unseen"), DAY.spent, BUDGET.share, DAY.calls_short)
-    return table(caption, head, rows, words=2, unseen=False)
-
-
-def _refusals(found: Found) -> Html:
-    refused = dict(found.wallet_day.refused) if found.wallet_day is not None else {}
-    if not refused:
-        body: Html = element("p", DAY.no_refusals, class_="quiet")
-    else:
-        rows = [
-            (BUDGET.reasons.get(why, why), counted(count))
-            for why, count in sorted(refused.items(), key=lambda one: -one[1])
-        ]
-        link = element("a", DAY.one_by_one, href=f"/days/{found.day}/decisions?only=refused")
-        found_table = table(DAY.refusals_caption, (DAY.reason, DAY.count), rows)
-        body = joined([found_table, element("p", link, class_="quiet exports")])
-    return element("section", element("h2", DAY.refusals), body, class_="day-part card")
-
-
-def _other_periods(found: Found) -> Html:
-    if not found.others:
-        return Html("")
-    rows = [
-        (one.budget, one.period, share(one.settled + one.extra + one.held, one.limit),
-         f"{amount(one.settled + one.extra + one.held, one.scale)} {one.unit}", counted(sum(one.refused.values())))
-        for one in found.others
-    ]  # fmt: skip
-    head = (DAYS.budget, DAY.period, DAYS.share, DAYS.amount, DAYS.refusals)
-    inside = table(DAY.other_caption, head, rows, words=2)
-    return element("details", element("summary", DAY.other_periods), inside, class_="card day-part")
-
-
-def _exports(found: Found) -> Html:
-    day = found.day
-    links: Iterable[str | Html] = (
-        element("a", DAY.decisions, href=f"/days/{day}/decisions"),
-        element("a", DAY.csv, href=f"/days/{day}/events.csv", download=True),
-        element("a", DAY.lines, href=f"/days/{day}/events.jsonl", download=True),
-        element("a", DAY.json, href=f"/days/{day}/totals.json", download=True),
-    )
-    return element("p", DAY.export, *links, class_="quiet exports")
 
 
 PAGES = (Page(path="/days/{day}", handler=_day),)
