@@ -3,6 +3,7 @@ FROM python:3.13-slim
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build
 COPY . .
+# `make assets` beforehand has fetched what the charts are drawn with; without it pages show plain drawings
 RUN pip install -c constraints.txt . \
  && rm -rf /build \
  && useradd --uid 10001 --create-home purse \

@@ -190,6 +190,7 @@ async def _welcome(opened: Opened) -> int:
     welcome = f"""
 Common Purse is ready.
   page       {opened.page}
+  operators  {opened.page}budget   (sign in with the admin key)
   admin key  {opened.key}   (kept in {opened.data / KEY_FILE})
   data       {opened.data}
   stop       Ctrl-C; the next `purse up` on this folder goes on with the same day

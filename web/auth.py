@@ -140,6 +140,10 @@ class Gate:
         known = await self._keys.find(key)
         return of_key(known, self._purse.now()) if known is not None else None
 
+    def comes_by_https(self, request: web.Request) -> bool:
+        """Whether what this request is answered may be kept for encrypted connections alone."""
+        return self._visitors.comes_by_https(request)
+
     def check(self, caller: Caller, access: Access, *, place: str = "") -> None:
         """Raises `Problem` unless this caller may do that; `place`: where in the request it asks for it."""
         if caller.role is None:

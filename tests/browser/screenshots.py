@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, ViewportSize, async_playwright, 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from browser.office import office  # noqa: E402
 from browser.stage import Stage, dollars, neurons, staged, standing  # noqa: E402
 from browser.window import CHROMIUM, FLAGS  # noqa: E402
 from desk_client import KEY, Desk, open_desk  # noqa: E402
@@ -22,16 +23,13 @@ from past import PastPurse, weeks  # noqa: E402
 FOLDER = ROOT / "docs" / "screenshots"
 DESK: ViewportSize = {"width": 1000, "height": 720}
 WIDE: ViewportSize = {"width": 1200, "height": 900}
+OFFICE: ViewportSize = {"width": 1240, "height": 1480}
 PHONE: ViewportSize = {"width": 390, "height": 720}
 
 Scheme = Literal["light", "dark"]
-LOOKS: tuple[tuple[str, ViewportSize, Scheme], ...] = (
-    ("light", WIDE, "light"),
-    ("dark", WIDE, "dark"),
-    ("phone", PHONE, "light"),
-)
-OPERATORS = {
-    "budget": ("/budget", ".drawing, .u-wrap"),
+LOOKS: tuple[tuple[str, Scheme], ...] = (("light", "light"), ("dark", "dark"), ("phone", "light"))
+TODAY = {"budget": ("/budget", ".fresh .badge[data-state=live]")}
+PAST = {
     "days": ("/days", ".calendar"),
     "day": ("/days/2026-11-25?at=16:40:00", ".moment"),
     "hold": ("/holds/1125-001", ".timeline"),
@@ -46,9 +44,11 @@ async def main() -> None:
             await picture(browser, stage, "light", viewport=DESK, scheme="light")
             await picture(browser, stage, "dark", viewport=DESK, scheme="dark")
             await picture(browser, stage, "phone", viewport=PHONE, scheme="light")
-        async with past() as desk:
-            for name, viewport, scheme in LOOKS:
-                await operators(browser, desk, name, viewport=viewport, scheme=scheme)
+        for name, scheme in LOOKS:
+            async with office() as desk:
+                await operators(browser, desk, TODAY, name, OFFICE, scheme)
+            async with past() as desk:
+                await operators(browser, desk, PAST, name, WIDE, scheme)
         await browser.close()
 
 
@@ -66,17 +66,20 @@ async def picture(browser: Browser, stage: Stage, name: str, *, viewport: Viewpo
     await stage.listeners(0)
 
 
-async def operators(browser: Browser, desk: Desk, name: str, *, viewport: ViewportSize, scheme: Scheme) -> None:
-    """Of every operators' page."""
-    page = await window(browser, name, viewport=viewport, scheme=scheme)
+async def operators(
+    browser: Browser, desk: Desk, pages: Mapping[str, tuple[str, str]], name: str, wide: ViewportSize, scheme: Scheme
+) -> None:
+    """Of operators' pages: today's as far down as who spent it, those of the past to their end."""
+    page = await window(browser, name, viewport=PHONE if name == "phone" else wide, scheme=scheme)
     address = str(desk.client.make_url("")).rstrip("/")
     await page.goto(f"{address}/sign-in")
-    await page.fill("input[name=key]", KEY)
-    await page.click("main button[type=submit]")
-    for of, (path, whole) in OPERATORS.items():
+    await page.get_by_label("Key", exact=True).fill(KEY)
+    await page.get_by_role("button", name="Sign in").click()
+    for of, (path, whole) in pages.items():
         await page.goto(f"{address}{path}")
+        await desk.purse.show()
         await expect(page.locator(whole).first).to_be_visible()
-        await page.screenshot(path=FOLDER / f"{of}-{name}.png", full_page=name != "phone")
+        await page.screenshot(path=FOLDER / f"{of}-{name}.png", full_page=name != "phone" and pages is PAST)
     await page.close()
 
 

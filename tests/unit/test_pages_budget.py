@@ -13,7 +13,7 @@ import pytest
 from browser.office import END, START, TODAY, YESTERDAY, office
 from desk_client import KEY, Desk
 
-from engine.core.documents import Point, Series
+from engine.core.documents import AlertShown, Point, Series
 from engine.core.messages import Freeze, Revoke
 from engine.errors import NoAnswer
 from web.pages import pace
@@ -105,6 +105,17 @@ async def test_how_old_the_providers_figure_is_stands_there(desk: Desk) -> None:
     assert "cloudflare has given nothing newer for 10 min" in said(await text(desk, "/budget?budget=neurons"))
 
 
+async def test_alerts_of_the_budget_stand_there_with_what_became_of_them(desk: Desk) -> None:
+    at = desk.purse.clock - 60 * NS
+    desk.purse.alerts = [
+        AlertShown("a", "percent", "jev: 75 % used", at, 7, "jev", TODAY, "75", deliveries={"ops": "sent"}),
+        AlertShown("b", "percent", "neurons: 50 % used", at, 8, "neurons", TODAY, "50"),
+    ]
+    page = said(await text(desk, "/budget"))
+    assert "14:04 UTC jev: 75 % used ops: told" in page
+    assert "neurons: 50 %" not in page
+
+
 async def test_what_is_stopped_has_its_way_back_for_an_admin_alone(desk: Desk) -> None:
     await desk.purse.ask_all([Freeze("f", "jev", "a test", "kim"), Revoke("r", "user", "mallory", "leaked", "kim")])
     page = await text(desk, "/budget")
@@ -161,7 +172,18 @@ async def test_a_label_in_the_export_is_no_formula(desk: Desk) -> None:
 async def test_the_stream_sends_the_parts_of_the_page_that_have_changed(desk: Desk) -> None:
     async with desk.client.get("/budget/stream?budget=jev") as answer:
         first = await _next(answer.content)
-        assert set(first) == {"panels", "fresh", "course", "table", "who", "refusals", "flags", "source", "stopped"}
+        assert set(first) == {
+            "panels",
+            "fresh",
+            "course",
+            "table",
+            "who",
+            "alerts",
+            "refusals",
+            "flags",
+            "source",
+            "stopped",
+        }
         desk.purse.clock += NS
         await desk.purse.show()
         assert set(await _next(answer.content)) <= {"fresh", "panels"}

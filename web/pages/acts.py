@@ -154,7 +154,7 @@ def confirmation(visitor: SignedIn, act: Act, said: Mapping[str, str], *, id: st
     body = fill(
         "confirm.html",
         title=title,
-        says=act.says,
+        says=f"{act.says} {ACTS.restore_key_says}" if _restores_key(act, said) else act.says,
         action=f"/acts/{act.name}",
         facts=joined(_fact(name, value) for name, value in said.items()),
         fields=joined([visitor.token_field, *(hidden_field(name, value) for name, value in said.items()),
@@ -167,6 +167,11 @@ def confirmation(visitor: SignedIn, act: Act, said: Mapping[str, str], *, id: st
         on_record=ACTS.on_record,
     )  # fmt: skip
     return show(visitor, title=title, body=body, here="/keys" if back == "/keys" else "/budget")
+
+
+def _restores_key(act: Act, said: Mapping[str, str]) -> bool:
+    """Whether a key is to be restored: what the engine refuses is lifted, what an operator ended stays so."""
+    return act.name == "restore" and said.get("label") == "key"
 
 
 def _fact(name: str, value: str) -> Html:

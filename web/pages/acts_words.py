@@ -53,6 +53,7 @@ class ActWords:
     restore_says: str = (
         "New calls that carry it are decided by the budgets again, at once. A guard begins to count anew."
     )
+    restore_key_says: str = "A key that was itself revoked stays so: make another."
     restore_do: str = "Restore it"
 
     revoke: str = "Revoke"

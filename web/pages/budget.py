@@ -29,7 +29,7 @@ from web.pages.panels import in_progress, panels
 from web.pages.serving import Page, still_in
 from web.pages.spenders import by_label, spenders
 from web.pages.stopped import forms, options, stopped
-from web.pages.troubles import flags, refusals, source
+from web.pages.troubles import alerts, flags, refusals, source
 from web.problems import Problem
 from web.status import RETRY_MS, Board
 from web.watching import WRITE_TIMEOUT_S
@@ -78,6 +78,8 @@ async def _page(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Resp
         refusals=_region("refusals", parts),
         flags_title=BUDGET.flags,
         flags=_region("flags", parts),
+        alerts_title=BUDGET.alerts,
+        alerts=_region("alerts", parts),
         source_title=BUDGET.source,
         source=_region("source", parts),
         stopped_title=BUDGET.stopped,
@@ -148,6 +150,7 @@ def parts_of(looked: Looked, visitor: SignedIn, *, now: int) -> Parts:
         "who": spenders(looked),
         "refusals": refusals(looked),
         "flags": flags(looked, now=now),
+        "alerts": alerts(looked, now=now),
         "source": source(looked.budget, now=now),
         "stopped": stopped(looked.status, visitor, back=looked.choice.address(), now=now),
     }

@@ -32,6 +32,9 @@ _FLAGS: Mapping[str, str] = {
     "conflicts": "Came twice with different amounts",
     "unreconciled_holds": "Real cost came too late to be charged",
 }
+_DELIVERIES: Mapping[str, str] = {
+    "new": "waiting", "sending": "on its way", "waiting": "tried, waiting", "sent": "told", "missed": "never reached",
+}  # fmt: skip
 _LABELS: Mapping[str, str] = {"model": "Model", "user": "User", "key": "Key"}
 
 
@@ -122,6 +125,15 @@ class BudgetWords:
     sealed: str = "This day is sealed, by message #{seq} at {at} UTC."
     after_seal: str = "Since then {amount} {unit} came to it."
 
+    # alerts
+    alerts: str = "Alerts"
+    alerts_caption: str = "Alerts that were raised"
+    no_alerts: str = "No alert was raised."
+    when: str = "When"
+    said: str = "What"
+    delivered: str = "Told to"
+    told_nobody: str = "nobody: no target is set up"
+
     # the provider
     source: str = "The provider\u2019s own figure"
     source_fresh: str = "{source} says {figure} {unit}, read {age} ago."
@@ -147,6 +159,7 @@ class BudgetWords:
 
     reasons: Mapping[str, str] = field(default_factory=lambda: _REASONS)
     flagged: Mapping[str, str] = field(default_factory=lambda: _FLAGS)
+    deliveries: Mapping[str, str] = field(default_factory=lambda: _DELIVERIES)
     labels: Mapping[str, str] = field(default_factory=lambda: _LABELS)
 
     def label(self, name: str) -> str:

@@ -10,14 +10,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from engine.core.documents import Breakdown, BudgetStatus, DayTotals, Detail, Status, WalletDay
+from engine.core.documents import AlertShown, Breakdown, BudgetStatus, DayTotals, Detail, Status, WalletDay
 from engine.errors import BadAsk
 from web.desk import Desk
 
 CHOICE_CHARS_MAX = 128
+ALERTS_SHOWN_MAX = 20
 PERIODS_SHOWN_MAX = 62  # in the list to choose from; an address may name any
 
 _days = msgspec.json.Decoder(list[DayTotals])
+_alerts = msgspec.json.Decoder(list[AlertShown])
 _details = msgspec.json.Decoder(tuple[list[DayTotals], WalletDay | None, list[Detail]])
 
 
@@ -38,6 +40,7 @@ class Looked(msgspec.Struct, frozen=True):
     """Everything about one budget in one period. `budget`: as it stands now, None where the plan has it no more.
 
     `totals`, `detail`: None where nothing was decided yet. `periods`: that there are figures of, newest first.
+    `alerts`: of this budget in this period, and those of no one budget; newest first.
     """
 
     choice: Choice
@@ -47,6 +50,7 @@ class Looked(msgspec.Struct, frozen=True):
     detail: Detail | None
     day: WalletDay | None
     periods: list[str]
+    alerts: list[AlertShown]
 
     @property
     def running(self) -> bool:
@@ -89,6 +93,7 @@ async def look(desk: Desk, choice: Choice) -> Looked | None:
     period = choice.period or (budget.period if budget is not None else next(iter(known), ""))
     if period not in known and (budget is None or period != budget.period):
         return None
+    alerts = _alerts.decode(await desk.purse.read("alerts"))
     totals, day, details = _details.decode(await desk.purse.read("details", period.encode()))
     return Looked(
         choice=Choice(name, choice.by or "model", period),
@@ -98,6 +103,9 @@ async def look(desk: Desk, choice: Choice) -> Looked | None:
         detail=next((one for one in details if (one.budget, one.period) == (name, period)), None),
         day=day,
         periods=_periods(known, budget),
+        alerts=[one for one in alerts if not one.budget or (one.budget, one.period) == (name, period)][
+            :ALERTS_SHOWN_MAX
+        ],
     )
 
 

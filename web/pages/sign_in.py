@@ -62,7 +62,7 @@ async def _sign_in(request: web.Request) -> web.Response:
     answer = web.HTTPSeeOther(then)
     answer.set_cookie(
         COOKIE, request.app[SESSIONS].open(caller.key, desk.purse.now()), max_age=SESSION_S, path="/",
-        httponly=True, samesite="Strict", secure=desk.visitors.comes_by_https(request),
+        httponly=True, samesite="Strict", secure=desk.gate.comes_by_https(request),
     )  # fmt: skip
     raise answer
 

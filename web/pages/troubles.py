@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.core.documents import BudgetStatus, DayTotals
+from engine.core.documents import AlertShown, BudgetStatus, DayTotals
 from web import statement
 from web.html import Html, element, joined
 from web.pages.amounts import amount, counted, lasting
@@ -52,6 +52,19 @@ def _besides(totals: DayTotals, now: int) -> list[str]:
         if after:
             said.append(BUDGET.after_seal.format(amount=amount(after, totals.scale), unit=totals.unit))
     return said
+
+
+def alerts(looked: Looked, *, now: int) -> Html:
+    """Alerts that were raised, and what became of each at every target."""
+    if not looked.alerts:
+        return element("p", BUDGET.no_alerts, class_="quiet")
+    rows = [(f"{when(one.at, now)} UTC", one.text, _delivered(one)) for one in looked.alerts]
+    return table(BUDGET.alerts_caption, (BUDGET.when, BUDGET.said, BUDGET.delivered), rows, words=3)
+
+
+def _delivered(alert: AlertShown) -> str:
+    told = (f"{target}: {BUDGET.deliveries.get(state, state)}" for target, state in alert.deliveries.items())
+    return ", ".join(told) or BUDGET.told_nobody
 
 
 def source(budget: BudgetStatus | None, *, now: int) -> Html:
