@@ -28,7 +28,7 @@ PHONE: ViewportSize = {"width": 390, "height": 720}
 
 Scheme = Literal["light", "dark"]
 LOOKS: tuple[tuple[str, Scheme], ...] = (("light", "light"), ("dark", "dark"), ("phone", "light"))
-TODAY = {"budget": ("/budget", ".fresh .badge[data-state=live]")}
+TODAY = {"budget": ("/budget", ".fresh .badge:not([data-state=stale])")}
 PAST = {
     "days": ("/days", ".calendar"),
     "day": ("/days/2026-11-25?at=16:40:00", ".moment"),
