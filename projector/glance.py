@@ -21,7 +21,10 @@ def status_of(wallet: Wallet, totals: Mapping[tuple[str, str], DayTotals], at: i
     frozen = [frost for frost in wallet.frozen.values() if frost.until is None or at < frost.until]
     barred = [*_cooling(wallet, at), *_revoked(wallet)]
     more = sum(max(0, len(those) - BARRED_MAX) for those in (wallet.revoked, wallet.cooling))
-    return Status(wallet.name, wallet.upto, at, wallet.plan_digest, shared, frozen, len(wallet.open), barred, more)
+    return Status(
+        wallet.name, wallet.upto, at, wallet.plan_digest, shared, frozen, len(wallet.open), barred=barred,
+        barred_more=more,
+    )  # fmt: skip
 
 
 def _cooling(wallet: Wallet, at: int) -> list[Barred]:

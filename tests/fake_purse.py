@@ -272,7 +272,7 @@ class FakePurse:
             self.wallet.plan_digest,
             budgets,
             frozen=list(self.wallet.frozen.values()),
-            open_holds=len(self.wallet.open),
+            open_holds=len(self.wallet.open) + sum(told.open_holds for told in self.figures.values()),
             barred=[
                 *(Barred(*key, until=one.until, guard=one.guard) for key, one in self.wallet.cooling.items()),
                 *(Barred(*key, reason=reason) for key, reason in self.wallet.revoked.items()),

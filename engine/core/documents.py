@@ -124,9 +124,9 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     budgets: list[BudgetStatus]
     frozen: list[Frost] = []
     open_holds: int = 0
+    alerts: list[AlertBrief] = []
     barred: list[Barred] = []
     barred_more: int = 0
-    alerts: list[AlertBrief] = []
 
 
 class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

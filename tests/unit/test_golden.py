@@ -13,6 +13,7 @@ from engine.core.chain import GENESIS, link, open_sealed, seal
 from engine.core.documents import (
     AlertBrief,
     AlertShown,
+    Barred,
     Breakdown,
     BudgetStatus,
     DayTotals,
@@ -391,6 +392,8 @@ CARRIED: list[msgspec.Struct] = [
         [Frost("all", "incident", 900), Frost("jev", "incident", 900, 9_000)],
         2,
         [AlertBrief("alert:percent:jev:2026-11-30:75", "75 % used", 950, delivered=True)],
+        [Barred("user", "mallory", "leaked"), Barred("key", "k1", until=9_000, guard="storms")],
+        3,
     ),
     AlertShown("alert:conflict::2026-11-30:1", "conflict", "odd", 950),
     AlertShown(
@@ -511,7 +514,9 @@ STORED_CARRIED = """
  "figure":4,"as_of":900},"earlier_open":1,"reading":{"source":"cloudflare","every_s":30,"read_at":950,
 "unreadable":"silent"}}],"frozen":[{"scope":"all","reason":"incident","since":900},
  {"scope":"jev","reason":"incident","since":900,"until":9000}],"open_holds":2,
- "alerts":[{"id":"alert:percent:jev:2026-11-30:75","text":"75 % used","at":950,"delivered":true}]}
+ "alerts":[{"id":"alert:percent:jev:2026-11-30:75","text":"75 % used","at":950,"delivered":true}],
+ "barred":[{"label":"user","value":"mallory","reason":"leaked"},
+  {"label":"key","value":"k1","until":9000,"guard":"storms"}],"barred_more":3}
 
 {"id":"alert:conflict::2026-11-30:1","rule":"conflict","text":"odd","at":950}
 

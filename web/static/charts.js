@@ -49,7 +49,7 @@ function options(values, width) {
       y: { range: (_, __, most) => [0, most > 0 ? most * 1.06 : 1] },
     },
     axes: [
-      axis({ space: 70, values: (_, at) => at.map((one) => moment(one, short)) }),
+      axis({ space: 70, size: 30, values: (_, at) => at.map((one) => moment(one, short)) }),
       axis({ size: 46, values: (_, all) => all.map(written) }),
     ],
     series: [
