@@ -1,5 +1,7 @@
 """Common Purse: a hard cap on what AI calls may cost. `from commonpurse import Purse` is the whole of it for a program.
 
+That one speaks to the wallet's broker. Over HTTP, with a key: `commonpurse.sync.Purse`, `commonpurse.aio.Purse`.
+
 The names come from the engine when they are first used, so that importing the package (as `purse --help` does) costs
 nothing. This package is the face: it imports downwards and nothing imports it.
 """
@@ -11,9 +13,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.client import Purse
-    from engine.errors import BadAsk, Misconfigured, NoAnswer, PurseError, StreamRefused, Untrusted
+    from engine.errors import (
+        BadAsk,
+        Exhausted,
+        Misconfigured,
+        NoAnswer,
+        NotAllowed,
+        NotKept,
+        PurseError,
+        Refused,
+        StreamRefused,
+        Untrusted,
+    )
 
-__all__ = ["Purse", "PurseError", "BadAsk", "NoAnswer", "StreamRefused", "Misconfigured", "Untrusted"]
+__all__ = [
+    "Purse", "PurseError", "Refused", "Exhausted", "BadAsk", "NotAllowed", "NoAnswer", "StreamRefused", "NotKept",
+    "Misconfigured", "Untrusted",
+]  # fmt: skip
 
 _HOME = {"Purse": "engine.client"}
 

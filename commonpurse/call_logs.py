@@ -7,6 +7,7 @@ log lines do. A model without a price, or a report that leaves something out, ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,6 +24,14 @@ DEPTH_MAX = 4
 MOMENTS = ("at", "created_at", "created", "timestamp")
 
 
+class Priced(NamedTuple):
+    """One call: what it cost, what else it used (tokens, one request), and the object that says so."""
+
+    costs: dict[str, str]
+    beside: dict[str, str]
+    call: Mapping[str, object]
+
+
 class CallReader:
     """Lines into rows, by the prices of one book."""
 
@@ -32,6 +41,15 @@ class CallReader:
 
     def __call__(self, number: int, line: Mapping[str, object], kind: Format) -> Row | None:
         """None where nobody says what was used. Raises `RowError`."""
+        found = self.priced(line, kind)
+        if found is None:
+            return None
+        costs, beside, call = found
+        hold = hold_ids.find(line, self._hold_field)
+        return Row(number, hold, costs, _moment(line, call), beside=beside, by_price=True)
+
+    def priced(self, line: Mapping[str, object], kind: Format) -> Priced | None:
+        """What a call cost, whether its hold is named or not. None and `RowError` as above."""
         call = next(_calls(line, DEPTH_MAX), None)
         if call is None:
             if kind in ("openai", "anthropic"):
@@ -41,14 +59,15 @@ class CallReader:
         usage = _anthropic(call) if provider == "anthropic" else _openai(call)
         if "custom_id" in line:  # the result of a batch job, which has prices of its own
             usage = replace(usage, batch=True)
-        price = self._price(provider, call, usage)
-        costs = {unit: format_amount(spent, scale=SCALES[unit]) for unit, spent in cost(price, usage).items()}
-        hold = hold_ids.find(line, self._hold_field)
-        beside = {"tokens": str(usage.input_tokens + usage.output_tokens), "requests": str(usage.calls)}
-        return Row(number, hold, costs, _moment(line, call), beside=beside, by_price=True)
+        return Priced(*self.cost(provider, call.get("model"), usage), call)
 
-    def _price(self, provider: str, call: Mapping[str, object], usage: Usage) -> Price:
-        model = call.get("model")
+    def cost(self, provider: str, model: object, usage: Usage) -> tuple[dict[str, str], dict[str, str]]:
+        """What this usage of a model cost, and what else it used. `provider` may be "". Raises `RowError`."""
+        price = self._price(provider, model, usage)
+        costs = {unit: format_amount(spent, scale=SCALES[unit]) for unit, spent in cost(price, usage).items()}
+        return costs, {"tokens": str(usage.input_tokens + usage.output_tokens), "requests": str(usage.calls)}
+
+    def _price(self, provider: str, model: object, usage: Usage) -> Price:
         if not isinstance(model, str) or not model:
             raise RowError("model", "expected the model that answered")
         price = self.book.find(provider, model)

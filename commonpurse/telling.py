@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
-from urllib.parse import quote
 
 import msgspec
 
+from commonpurse.client.answers import WORLD_FAILED
+from commonpurse.client.asks import path_of
 from commonpurse.http import Answer, Api
 from commonpurse.said import REFUSALS, VERDICTS, Said, Told
 from engine.errors import NoAnswer
-
-WORLD_FAILED = frozenset({408, 425, 429, 500, 502, 503, 504})
-IDS_KEEP = ":"  # needs no escape in a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +44,6 @@ async def tell_all(api: Api, asks: Sequence[Mapping[str, object]], *, batch: boo
     return [await _tell(api, ask) for ask in asks]
 
 
-def hold_path(hold: str, verb: str) -> str:
-    """Where `settle`, `release` or `renew` of this hold is asked."""
-    return f"/v1/holds/{quote(hold, safe=IDS_KEEP)}/{verb}"
-
-
 def api_error(status: int, said: Said) -> str:
     """A problem in the words of whoever called."""
     whose = {401: "the key is missing or not known", 403: "the key may not do this"}.get(status, f"HTTP {status}")
@@ -74,7 +67,7 @@ def read_said(answer: Answer) -> Said:
 
 async def _tell(api: Api, ask: Mapping[str, object]) -> Heard:
     fields = {name: value for name, value in ask.items() if name not in {"ask", "hold"}}
-    path = "/v1/holds" if ask["ask"] == "hold" else hold_path(str(ask["hold"]), str(ask["ask"]))
+    path = "/v1/holds" if ask["ask"] == "hold" else path_of(str(ask["hold"]), str(ask["ask"]))
     try:
         answer = await api.post(path, fields)
         return _sort(read_said(answer), answer)

@@ -14,15 +14,18 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import msgspec
 from nats.aio.msg import Msg
 
+from engine import errors
 from engine.asking import Answered, Asker
 from engine.bucket import Bucket
 from engine.core import amounts as written
@@ -36,6 +39,7 @@ from engine.core.messages import (
     AnyOutcome,
     Clock,
     Counted,
+    Exhausted,
     Freeze,
     Held,
     Hold,
@@ -51,15 +55,18 @@ from engine.core.messages import (
     Thaw,
     Visit,
 )
+from engine.core.periods import TOTAL
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
+from engine.guarding import Cost, Guarded, Labels, Said, Terms, Worst, guarded
+from engine.holding import Holding, OnError
 from engine.journal import Journal, Stored
 from engine.pieces import messages
 from engine.read_record import Look, ReadRecord
 from engine.spool import Spool
 from engine.visit_secret import VisitSecret
 
-__all__ = ["Answered", "Holding", "Purse"]
+__all__ = ["Answered", "Holding", "Purse", "Said"]
 
 WAIT_S = 5.0
 READ_WAIT_S = 2.0
@@ -69,9 +76,6 @@ PLAN_AGAIN_S = 5.0
 CLOSE_WAIT_S = 5.0
 CLOCK_SLACK_S = 60  # the engine judges what is from the future; here only what cannot be meant
 NS = 1_000_000_000
-
-Said: TypeAlias = Mapping[str, "str | int | Decimal"]
-"""Unit -> amount in units: `{"usd": "0.01"}`."""
 
 Document = TypeVar("Document")
 
@@ -97,8 +101,11 @@ class Purse:
 
         With `data`, what was settled or observed and cannot reach the stream is kept in a file under `data/spool` until
         it can, by this client or by the next one there; without, it is tried on only as long as this client lives.
-        Raises `NoAnswer` if no server answers at `url`, `Misconfigured` if nothing can be kept in `data`.
+        Raises `NoAnswer` if no server answers at `url`, `Misconfigured` if nothing can be kept in `data` or `url` is
+        that of a web process.
         """
+        if url.startswith(("http://", "https://")):
+            raise errors.Misconfigured("this client speaks to the broker (nats://...); over HTTP others do")
         async with (
             Journal.connect(url, wallet=wallet, name="purse-client") as journal,
             nullcontext() if data is None else Spool.opened(data / "spool" / wallet) as spool,
@@ -245,28 +252,60 @@ class Purse:
     @asynccontextmanager
     async def holding(
         self,
-        amounts: Said,
+        amounts: Said | None = None,
         *,
         id: str | None = None,
         labels: Mapping[str, str] | None = None,
+        options: Sequence[Option] | None = None,
         ttl_s: int | None = None,
+        on_lapse: LapsePolicy | None = None,
+        on_error: OnError = "charge",
         wait_s: float = WAIT_S,
     ) -> AsyncIterator[Holding]:
-        """Hold for the length of a block and settle at its end. Raises `Refused`, with the outcome, if not held.
+        """Hold for the length of a block and settle at its end. Raises `Exhausted` or another `Refused` if not held.
 
         Say what it cost with `hold.cost(...)`, or that it never happened with `hold.release()`. A block that says
         neither, or fails before it could, is settled at the larger of grant and progress, as an estimate: the call may
-        have happened.
+        have happened. `on_error`: what an error of the block means, if it had said neither; see `engine.holding`.
+        With `options`, best first, `hold.option` says which was granted.
         """
-        outcome = await self.hold(amounts, id=id, labels=labels, ttl_s=ttl_s, wait_s=wait_s)
+        outcome = await self.hold(
+            amounts, id=id, labels=labels, options=options, ttl_s=ttl_s, on_lapse=on_lapse, wait_s=wait_s
+        )
         if not isinstance(outcome, Held):
-            raise Refused(outcome)
+            raise self._refusal(outcome)
         hold = Holding(self, outcome)
         try:
             yield hold
+        except BaseException as error:
+            hold.failed(error, on_error)
+            raise
         finally:
             with suppress(NoAnswer):  # it is tried on; the block's own error, if any, is what the caller must hear
                 await self._asker.ask([hold.ending()], wait_s=wait_s)
+
+    def guarded(
+        self,
+        worst: Worst,
+        *,
+        cost: Cost,
+        labels: Labels | None = None,
+        ttl_s: int | None = None,
+        on_error: OnError = "charge",
+        wait_s: float = WAIT_S,
+    ) -> Callable[[Guarded], Guarded]:
+        """Decorate an `async def` that makes one call: each time it is held, called, settled. See `engine.guarding`."""
+        terms = Terms(worst, cost, labels)
+        return guarded(terms, partial(self.holding, ttl_s=ttl_s, on_error=on_error, wait_s=wait_s))
+
+    def _refusal(self, outcome: AnyOutcome) -> Refused:
+        if not isinstance(outcome, Exhausted):
+            return Refused(outcome)
+        fits = Decimal(outcome.fits).scaleb(-self._scales[outcome.unit])  # the ask has named the unit
+        resets_at = None if outcome.resets_at >= TOTAL.end else datetime.fromtimestamp(outcome.resets_at // NS, UTC)
+        return errors.Exhausted(
+            outcome, why=outcome.why, budget=outcome.budget, unit=outcome.unit, fits=fits, resets_at=resets_at
+        )
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -405,6 +444,10 @@ class Purse:
             raise BadAsk("amounts", "expected at least one amount")
         if any(unit not in self._scales for unit in said):
             await self.plan()
+        return self.known_amounts(said)
+
+    def known_amounts(self, said: Said) -> Amounts:
+        """As `amounts`, of units that this client has met. Raises `BadAsk` naming the unit."""
         return {unit: self._amount(unit, amount) for unit, amount in said.items()}
 
     def _amount(self, unit: str, amount: str | int | Decimal) -> int:
@@ -415,41 +458,6 @@ class Purse:
             return written.parse(amount, unit=unit, scale=scale)
         except AmountError as error:
             raise BadAsk(f"amounts.{unit}", str(error)) from error
-
-
-class Holding:
-    """An open hold inside `async with purse.holding(...)`."""
-
-    def __init__(self, purse: Purse, held: Held) -> None:
-        self.id = held.id
-        self.held = held
-        self._purse = purse
-        self._cost: Amounts | None = None
-        self._released = False
-        self._progress: Amounts = {}
-
-    def cost(self, **amounts: str | int | Decimal) -> None:
-        """What the call really cost, in units: `hold.cost(usd="0.0042")`. Settled when the block ends."""
-        self._cost = {unit: self._purse._amount(unit, amount) for unit, amount in amounts.items()}
-
-    def release(self) -> None:
-        """The call was never made."""
-        self._released = True
-
-    async def progress(self, **amounts: str | int | Decimal) -> AnyOutcome:
-        """What it has cost so far, as totals, on the record at once: kept even if this process dies."""
-        said = {unit: self._purse._amount(unit, amount) for unit, amount in amounts.items()}
-        self._progress |= said
-        return (await self._purse.ask(Settle(hold=self.id, amounts=said, final=False))).outcome
-
-    def ending(self) -> Settle:
-        """The settle that ends this hold."""
-        if self._cost is not None:
-            return Settle(hold=self.id, amounts=self._cost)
-        if self._released:
-            return Settle(hold=self.id, release=True)
-        worst = {unit: max(grant, self._progress.get(unit, 0)) for unit, grant in self.held.amounts.items()}
-        return Settle(hold=self.id, amounts=self._progress | worst, estimated=True)
 
 
 def _first(outcome: AnyOutcome) -> AnyOutcome:

@@ -2,7 +2,9 @@
 
     PurseError
     |-- BadAsk          whoever called us: an ask that must not reach the stream
+    |-- NotAllowed      whoever called us: the key is missing, not known, or may not do this
     |-- Refused         a refusal, where only an exception can carry it (`async with purse.holding(...)`)
+    |   `-- Exhausted   it does not fit: why, when that ends, what would fit
     |-- NoAnswer        the world: nobody answered in time; whether it was decided is not known
     |-- StreamRefused   the world: the stream is full, not there, or will not take this
     |   `-- NotKept     neither the stream nor the spool took a settlement: its caller must send it again
@@ -13,6 +15,9 @@ A bug is none of these: it raises whatever it raises and ends the process.
 """
 
 from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
 
 from engine.core.messages import AnyOutcome
 
@@ -29,12 +34,42 @@ class BadAsk(PurseError):
         self.field, self.why = field, why
 
 
-class Refused(PurseError):
-    """The call must not be made. `outcome` says why; it is data, this only carries it out of a `with` block."""
+class NotAllowed(PurseError):
+    """The wallet does not know who asks, or they may not ask that. Never repeats the key."""
 
-    def __init__(self, outcome: AnyOutcome) -> None:
-        super().__init__(f"not held: {outcome.__struct_config__.tag}")
+
+class Refused(PurseError):
+    """The call must not be made. It is data; this only carries it out of a `with` block.
+
+    `name`: the outcome's word (exhausted, frozen, cooling, revoked, late, closed, conflict, invalid). `outcome`: the
+    outcome itself, None where it was heard over HTTP.
+    """
+
+    def __init__(self, outcome: AnyOutcome | None = None, *, name: str = "", detail: str = "") -> None:
         self.outcome = outcome
+        self.name: str = name or (str(outcome.__struct_config__.tag) if outcome is not None else "")
+        super().__init__(f"not held: {detail or self.name}")
+
+
+class Exhausted(Refused):
+    """It does not fit into `budget`. `why`: never, spent, busy or tier; `fits`: the most of `unit` that would have.
+
+    `resets_at`: when the budget's period ends, None where it never does.
+    """
+
+    def __init__(
+        self,
+        outcome: AnyOutcome | None = None,
+        *,
+        why: str,
+        budget: str,
+        unit: str,
+        fits: Decimal,
+        resets_at: datetime | None,
+        detail: str = "",
+    ) -> None:
+        super().__init__(outcome, name="exhausted", detail=detail or f"{why} ({budget})")
+        self.why, self.budget, self.unit, self.fits, self.resets_at = why, budget, unit, fits, resets_at
 
 
 class NoAnswer(PurseError):

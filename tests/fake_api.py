@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,6 +111,12 @@ class FakeApi:
         charge = {"charged": {UNIT: _usd(amount)}, "released": {UNIT: _usd(max(0, call.amount - amount))}}
         return 200, {"outcome": outcome, "id": id, "state": "settled", **charge, **self._left(), "flags": flags}
 
+    def release(self, id: str) -> tuple[int, Json]:
+        if id not in self.calls:
+            return _problem(404, "unknown", id)
+        self.calls[id].state = "released"
+        return 200, {"outcome": "settled", "id": id, "state": "settled", "charged": {UNIT: "0"}, **self._left()}
+
     def _held(self, id: str) -> Json:
         times = {"at": AT, "expires_at": EXPIRES_AT, "periods": {BUDGET: "2040-11-30"}, "tier": 0}
         held = {"outcome": "held", "id": id, "option": 0, "amounts": {UNIT: _usd(self.calls[id].amount)}}
@@ -164,6 +171,8 @@ class FakeApi:
             return 200, {"told": [self._one(dict(ask)) for ask in body["asks"]]}
         if path.endswith("/settle"):
             return self.settle(request.match_info["id"], body)
+        if path.endswith("/release"):
+            return self.release(request.match_info["id"])
         return 404, _problem(404, "", "", detail="There is nothing at this address.")[1]
 
     def _apply(self, body: Json) -> tuple[int, Json]:
@@ -214,14 +223,14 @@ def _broken(request: web.Request) -> web.StreamResponse:
 
 
 @contextmanager
-def fake_api(*, limit: int = 10**9) -> Iterator[FakeApi]:
+def fake_api(*, limit: int = 10**9, tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]:
     """Runs until the context ends. `limit` is in nano-dollars."""
     api, loop, up = FakeApi(limit), asyncio.new_event_loop(), threading.Event()
 
     async def start() -> web.AppRunner:
         runner = web.AppRunner(api.app())
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
         api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         return runner
@@ -231,6 +240,7 @@ def fake_api(*, limit: int = 10**9) -> Iterator[FakeApi]:
         up.set()
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
+        loop.run_until_complete(asyncio.sleep(0))  # connections are closed one turn of the loop later
         loop.close()
 
     thread = threading.Thread(target=serve, daemon=True)

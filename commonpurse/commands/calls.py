@@ -6,9 +6,9 @@ import secrets
 
 import click
 
+from commonpurse.client.asks import path_of
 from commonpurse.commands import ApiCommand, Face, amounts, fields, pairs
 from commonpurse.commands.asking import ask
-from commonpurse.telling import hold_path
 from engine.core.limits import GRADE_MAX
 
 SAFE_TO_REPEAT = " - whether it was decided is not known, and asking again with the same id is safe"
@@ -85,7 +85,7 @@ def settle(
         purse settle call-1 --amount usd=0.004
     """
     told = fields(final=False if progress else None, estimated=estimated or None, held_at=held_at, labels=label)
-    ask(face, hold_path(hold, "settle"), {"amounts": amount, **told}, verb="settle", unheard=SAFE_TO_REPEAT)
+    ask(face, path_of(hold, "settle"), {"amounts": amount, **told}, verb="settle", unheard=SAFE_TO_REPEAT)
 
 
 @click.command(cls=ApiCommand)
@@ -96,7 +96,7 @@ def release(face: Face, hold: str) -> None:
 
     What was reported as its progress stays charged.
     """
-    ask(face, hold_path(hold, "release"), {}, verb="release", unheard=SAFE_TO_REPEAT)
+    ask(face, path_of(hold, "release"), {}, verb="release", unheard=SAFE_TO_REPEAT)
 
 
 @click.command(cls=ApiCommand)
@@ -113,4 +113,4 @@ def renew(face: Face, hold: str, n: int, ttl: int | None, amount: dict[str, str]
         purse renew call-1 --n 1 --ttl 600
     """
     body = {"n": n, **fields(ttl_s=ttl, amounts=amount)}
-    ask(face, hold_path(hold, "renew"), body, verb="renew", unheard=SAFE_TO_REPEAT)
+    ask(face, path_of(hold, "renew"), body, verb="renew", unheard=SAFE_TO_REPEAT)

@@ -96,8 +96,6 @@ async def test_totals_are_the_wallets_own(seed: int) -> None:
 
 
 GENERATED = "2026-11-29..2026-12-01"  # what was held before, and the first message after, which says what lapsed
-    "2026-11-29..2026-12-01"  # what is held before it, and the first message after it, which says what lapsed in it
-)
 
 
 async def audited(stream: list[Stored], days: str = GENERATED) -> Report:
