@@ -18,20 +18,15 @@ from web import alerts, estimate, health, operating, spending, watching
 from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
-READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md"))]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
-READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), ROOT / "web" / "proxy" / "README.md", *GUIDES]
+READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md")), *GUIDES]
 TABLED = {
     "engine": ("", "core/", "prices/"),
     "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
     "web": ("",),
     "web/proxy": ("",),
-<<<<<<< HEAD
     "web/pages": ("",),
-    "commonpurse": ("",),
-=======
     "commonpurse": ("", "client/", "integrations/"),
->>>>>>> f86e6e0e743eda44c53bf9ad89e81ce0e78c6d85
     "examples": ("",),
 }
 """Folders whose README names all that is in them, and the subfolders it names file by file."""
