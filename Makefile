@@ -4,7 +4,7 @@ BIN := .venv/bin
 PORT ?= 8080
 DATA ?= data
 
-.PHONY: setup run demo assets sdks test check soak chaos bench clean
+.PHONY: setup run demo assets screenshots sdks test check soak chaos bench clean
 setup: .venv/dev .venv/assets
 run: .venv/run .venv/assets
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
@@ -12,6 +12,8 @@ demo: .venv/run
 	@$(BIN)/purse demo
 assets: .venv/run
 	@$(BIN)/python web/charts/fetch.py
+screenshots: .venv/dev .venv/assets
+	@$(BIN)/python tests/browser/screenshots.py
 sdks: .venv/sdks/.done
 test: .venv/dev .venv/assets .venv/sdks/.done
 	$(BIN)/pytest -n auto --dist loadfile

@@ -35,9 +35,11 @@ from engine.stream_clock import StreamClock
 from engine.witness import Seen, Witness, check_own
 from projector.alerts.fold import State
 from projector.alerts.running import Alerting
+from projector.audited import Audited, earned_of
 from projector.bucket import Bucket
 from projector.projection import Projection
 from projector.seal_witness import Line, SealWitness
+from projector.totals import days_before
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0
@@ -114,6 +116,7 @@ class Projector:
         self._shown: Status | None = None
         self._told_seq = 0
         self._losses = Losses(journal)
+        self._data = data
         self._witness = Witness(data, journal.names.wallet, "projector")
         self._seals = SealWitness(data, journal.names.wallet)
         self._follower = Follower(
@@ -139,6 +142,10 @@ class Projector:
             "plan": lambda _: _encoder.encode(self.projection.wallet.plan),
             "figures": lambda _: _encoder.encode(self._figures()),
             "days": lambda _: _encoder.encode(self._days("")),
+            "calendar": lambda before: _encoder.encode(
+                days_before(self.projection.totals.values(), before.decode(errors="replace"))
+            ),
+            "audited": lambda _: _encoder.encode(self._audited()),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
             "alerts": lambda _: _encoder.encode(self.alerts.shown()),
         }
@@ -283,6 +290,10 @@ class Projector:
         """Totals of the periods of this day ("": all), newest first."""
         found = [totals for totals in self.projection.totals.values() if totals.period.startswith(day)]
         return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:DAYS_SHOWN_MAX]
+
+    def _audited(self) -> list[Audited]:
+        sealed = {one.day: one.seq for one in self.projection.sealed}
+        return [] if self._data is None else earned_of(self._data, self._journal.names.wallet, sealed)
 
     def _answering(self, answer: Callable[[bytes], bytes]) -> Callable[[Msg], Awaitable[None]]:
         async def on_asked(message: Msg) -> None:

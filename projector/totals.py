@@ -6,6 +6,7 @@ and what came after, is kept with them.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from operator import attrgetter
@@ -21,6 +22,9 @@ from engine.core.wallet import Wallet
 from projector.details import Details
 from projector.spenders import Spenders
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+CALENDAR_MAX = 400  # totals of days that are read at once
 SEEN_SPARE = 1_024  # meters that were dropped are let go when there are this many more of them
 
 TotalsKey: TypeAlias = tuple[str, str]
@@ -35,6 +39,12 @@ class _Seen(msgspec.Struct, gc=False):
     settled: int = 0
     held: int = 0
     extra: int = 0
+
+
+def days_before(totals: Iterable[DayTotals], before: str) -> list[DayTotals]:
+    """Those of periods that are days, before the day `before` ("": all), newest first."""
+    found = [one for one in totals if _DAY.fullmatch(one.period) and (not before or one.period < before)]
+    return sorted(found, key=lambda one: (-one.start, one.budget))[:CALENDAR_MAX]
 
 
 class Totals:

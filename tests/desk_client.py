@@ -15,6 +15,7 @@ from fake_purse import FakePurse
 from engine.core.plan import Budget, Plan
 from web.app import make_app
 from web.desk import DESK
+from web.lookback import Lookback, Looking
 from web.settings import Settings
 from web.status import Board
 
@@ -86,10 +87,13 @@ async def heard(answer: ClientResponse) -> Heard:
 
 
 @asynccontextmanager
-async def open_desk(plan: Plan | None = PLAN, **settings: Any) -> AsyncIterator[Desk]:
-    """The application, served on a free port for as long as the block runs."""
-    purse = FakePurse(plan)
-    app = make_app(purse, Settings(**{"admin_key": KEY, **settings}))
+async def open_desk(
+    plan: Plan | None = PLAN, *, purse: FakePurse | None = None, looking: Looking | None = None, **settings: Any
+) -> AsyncIterator[Desk]:
+    """The application, served on a free port for as long as the block runs. `looking`: who looks into the past."""
+    purse = purse if purse is not None else FakePurse(plan)
+    lookback = Lookback(Settings(), looking=looking) if looking is not None else None
+    app = make_app(purse, Settings(**{"admin_key": KEY, **settings}), lookback=lookback)
     came: list[str] = []
     app.middlewares.insert(0, _noting(came))
     server = TestServer(app)

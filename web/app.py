@@ -11,13 +11,14 @@ from aiohttp.typedefs import Handler
 from structlog.contextvars import bind_contextvars
 
 from engine.errors import PurseError
-from web import alerts, days, estimate, health, keeping, metrics, operating, spending, watching
+from web import alerts, days, estimate, health, keeping, metrics, operating, past, spending, watching
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
 from web.desk import DESK, open_desk
+from web.lookback import Lookback
 from web.openapi import openapi_route
 from web.page import ASK, NOW, STATUS, add_page
-from web.pages import acts, budget, keys, sign_in
+from web.pages import acts, budget, calendar, day, decisions, hold, keys, moment, sign_in, taking_along
 from web.pages.serving import SESSIONS, add_page_routes
 from web.pages.sessions import Sessions
 from web.problems import Problem, of_http_error, of_purse_error, problem_response
@@ -36,18 +37,25 @@ _TABLES = (
     *keeping.ROUTES,
     *watching.ROUTES,
     *days.ROUTES,
+    *past.ROUTES,
     *alerts.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
 )
 
-_PAGES = (*sign_in.PAGES, *budget.PAGES, *acts.PAGES, *keys.PAGES)
+_PAGES = (
+    *sign_in.PAGES, *budget.PAGES, *acts.PAGES, *keys.PAGES, *calendar.PAGES, *day.PAGES, *moment.PAGES,
+    *decisions.PAGES, *hold.PAGES, *taking_along.PAGES,
+)  # fmt: skip
 
 
-def make_app(purse: Purse, settings: Settings) -> web.Application:
-    """The application over a connected purse. Whoever runs it also runs its board: `app[DESK].board.run()`."""
+def make_app(purse: Purse, settings: Settings, *, lookback: Lookback | None = None) -> web.Application:
+    """The application over a connected purse. Whoever runs it also runs its board: `app[DESK].board.run()`.
+
+    `lookback`: what looks into the past, if not processes of their own.
+    """
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_BYTES_MAX)
-    desk = open_desk(purse, settings)
+    desk = open_desk(purse, settings, lookback or Lookback(settings))
     app[DESK] = desk
     app[STATUS] = lambda: desk.board.latest
     app[NOW] = purse.now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 
 import msgspec
@@ -36,22 +37,31 @@ _spans: msgspec.json.Decoder[Span | None] = msgspec.json.Decoder(Span | None)
 async def _all_days(_request: web.Request, desk: Desk, _caller: Caller) -> web.Response:
     await desk.board.catch_up()
     totals = _days.decode(await desk.purse.read("days"))
-    return json_response({"days": [_total(total) for total in totals]})
+    return json_response({"days": all_days(totals)})
+
+
+def all_days(totals: Iterable[DayTotals]) -> list[Body]:
+    """Totals as they are shown."""
+    return [_total(total) for total in totals]
 
 
 async def _one_day(request: web.Request, desk: Desk, _caller: Caller) -> web.Response:
-    day = _day_of(request)
+    return json_response(await day_body(desk, day_of(request)))
+
+
+async def day_body(desk: Desk, day: str) -> Body:
+    """A day with all its budgets. Raises `Problem` 404."""
     await desk.board.catch_up()
     totals, wallet_day, details = _details.decode(await desk.purse.read("details", day.encode()))
     if not totals and wallet_day is None:
-        raise _nothing_of(day)
+        raise nothing_of(day)
     sealed = next((total.sealed for total in totals if total.sealed is not None and total.sealed.day == day), None)
     known = {(detail.budget, detail.period): detail for detail in details}
     body: Body = {"day": day, "sealed": _sealed(sealed)}
     if wallet_day is not None:
         body["decided"] = _wallet_day(wallet_day)
     body["budgets"] = [_shown(total, known, day) for total in totals]
-    return json_response(body)
+    return body
 
 
 def _shown(total: DayTotals, known: dict[tuple[str, str], Detail], day: str) -> Body:
@@ -60,14 +70,14 @@ def _shown(total: DayTotals, known: dict[tuple[str, str], Detail], day: str) -> 
     return _total(total) | detail
 
 
-def _day_of(request: web.Request) -> str:
+def day_of(request: web.Request) -> str:
     day = request.match_info["day"]
     if not 1 <= len(day) <= DAY_CHARS_MAX or not day.isascii() or not day.isprintable():
         raise BadAsk("day", 'expected the name of a period, such as "2026-11-30"')
     return day
 
 
-def _nothing_of(day: str) -> Problem:
+def nothing_of(day: str) -> Problem:
     return Problem(404, "not-found", "Nothing is recorded for that day.", more={"day": day})
 
 
@@ -170,19 +180,39 @@ def _point(point: Point, scale: int) -> Body:
 
 
 async def _events(request: web.Request, desk: Desk, _caller: Caller) -> web.StreamResponse:
-    """Lines as they are read from the stream, a few messages ahead of their reader; who leaves ends the reading."""
-    day = _day_of(request)
-    after, limit = _number(request, "after", 0, SEQ_MAX), _number(request, "limit", EVENTS_MAX, EVENTS_MAX)
+    return await stream_decisions(request, desk)
+
+
+def _line(decision: Decision) -> bytes:
+    shown = msgspec.to_builtins(decision) | {"at": format_moment(decision.at)}
+    return msgspec.json.encode(shown) + b"\n"
+
+
+async def stream_decisions(
+    request: web.Request,
+    desk: Desk,
+    *,
+    media_type: str = NDJSON,
+    head: bytes = b"",
+    write: Callable[[Decision], bytes] = _line,
+) -> web.StreamResponse:
+    """Lines as they are read from the stream, a few messages ahead of their reader; who leaves ends the reading.
+
+    `head` comes before them all, `write` writes one.
+    """
+    day = day_of(request)
+    after, limit = number(request, "after", 0, SEQ_MAX), number(request, "limit", EVENTS_MAX, EVENTS_MAX)
     await desk.board.catch_up()
     span = _spans.decode(await desk.purse.read("span", day.encode()))
     if span is None:
-        raise _nothing_of(day)
-    response = web.StreamResponse(headers={"Content-Type": NDJSON, "X-Accel-Buffering": "no"})
+        raise nothing_of(day)
+    response = web.StreamResponse(headers={"Content-Type": media_type, "X-Accel-Buffering": "no"})
     await response.prepare(request)
     if request.method == "HEAD":
         return response
     try:
-        await _write_lines(response, desk, Decisions(span, after=after), limit)
+        await response.write(head)
+        await _write_lines(response, desk, Decisions(span, after=after), limit, write)
     except (PurseError, TimeoutError) as error:  # cut off, so that it cannot be taken for all there was
         log.warning("events_cut_off", error=type(error).__name__)
         if request.transport is not None:
@@ -190,7 +220,9 @@ async def _events(request: web.Request, desk: Desk, _caller: Caller) -> web.Stre
     return response
 
 
-async def _write_lines(response: web.StreamResponse, desk: Desk, decisions: Decisions, limit: int) -> None:
+async def _write_lines(
+    response: web.StreamResponse, desk: Desk, decisions: Decisions, limit: int, write: Callable[[Decision], bytes]
+) -> None:
     left = limit
     if decisions.done:
         return
@@ -199,7 +231,7 @@ async def _write_lines(response: web.StreamResponse, desk: Desk, decisions: Deci
             for _, made in decisions.take(stored):
                 if made:
                     async with asyncio.timeout(WRITE_TIMEOUT_S):
-                        await response.write(b"".join(map(_line, made)))
+                        await response.write(b"".join(map(write, made)))
                 left -= len(made)
                 if left <= 0:
                     return
@@ -207,23 +239,18 @@ async def _write_lines(response: web.StreamResponse, desk: Desk, decisions: Deci
                 return
 
 
-def _line(decision: Decision) -> bytes:
-    shown = msgspec.to_builtins(decision) | {"at": format_moment(decision.at)}
-    return msgspec.json.encode(shown) + b"\n"
-
-
-def _number(request: web.Request, name: str, default: int, most: int) -> int:
+def number(request: web.Request, name: str, default: int, most: int) -> int:
     written = request.query.get(name)
     if written is None:
         return default
     least = 0 if name == "after" else 1
-    number = int(written) if written.isascii() and written.isdigit() and len(written) <= 19 else -1
-    if not least <= number <= most:
+    found = int(written) if written.isascii() and written.isdigit() and len(written) <= 19 else -1
+    if not least <= found <= most:
         raise BadAsk(name, f"expected a whole number from {least} to {most}")
-    return number
+    return found
 
 
-_CLOSED = {
+CLOSED = {
     401: "A key is needed.",
     403: "The key's role may not look at this.",
     503: "Nobody answers now, or too many are reading.",
@@ -233,7 +260,7 @@ ROUTES = (
     Route(
         method="GET", path="/v1/days", access="audit", handler=_all_days, tag="watching",
         summary="What was spent in each period of each shared budget, newest first.",
-        answers={200: "The days.", **_CLOSED},
+        answers={200: "The days.", **CLOSED},
     ),
     Route(
         method="GET", path="/v1/days/{day}", access="audit", handler=_one_day, tag="watching",
@@ -241,7 +268,7 @@ ROUTES = (
         answers={
             200: "Its budgets.",
             400: "That is no name of a period.",
-            **_CLOSED, 404: "Nothing is recorded for it.",
+            **CLOSED, 404: "Nothing is recorded for it.",
         },
     ),
     Route(
@@ -256,7 +283,7 @@ ROUTES = (
         answers={
             200: "The lines. Fewer than `limit` are all there were.",
             400: "`after` or `limit` is no number.",
-            **_CLOSED, 404: "There was no such day.",
+            **CLOSED, 404: "There was no such day.",
         },
     ),
 )  # fmt: skip

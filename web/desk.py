@@ -17,6 +17,7 @@ from web.auth import Caller, Gate
 from web.crowd import Crowd
 from web.keyring import WORD, Keyring
 from web.known import Known, Terms
+from web.lookback import Lookback
 from web.purse import Answered, Purse
 from web.settings import Settings
 from web.slowing import Slowing
@@ -35,6 +36,8 @@ class Desk:
     keys: Keyring
     gate: Gate
     slowing: Slowing
+    visitors: Visitors
+    lookback: Lookback
     upstream_calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Calls sent, by the name of the upstream and the class of its answer."""
 
@@ -54,7 +57,7 @@ class Desk:
 DESK: web.AppKey[Desk] = web.AppKey("desk", Desk)
 
 
-def open_desk(purse: Purse, settings: Settings) -> Desk:
+def open_desk(purse: Purse, settings: Settings, lookback: Lookback) -> Desk:
     """Raises `Misconfigured` if the operator's prices cannot be used."""
     known = Known(purse)
     stands_in = not settings.upstreams or (settings.ask is not None and settings.ask.upstream == builtin.MODEL)
@@ -64,4 +67,4 @@ def open_desk(purse: Purse, settings: Settings) -> Desk:
     keys = Keyring(purse.bucket(WORD))
     gate = Gate(settings, keys, visitors, purse)
     slowing = Slowing(purse, settings, visitors)
-    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, keys, gate, slowing)
+    return Desk(purse, settings, known, Board(purse, known), Crowd(), book, keys, gate, slowing, visitors, lookback)

@@ -127,8 +127,9 @@ def _parameters(route: Route) -> list[Body]:
     if route.keyed:
         meaning = "The id, if the body has none. Quoted or bare."
         found.append({"name": IDEMPOTENCY_KEY, "in": "header", "description": meaning, "schema": {"type": "string"}})
-    for name, meaning in route.query.items():
-        found.append({"name": name, "in": "query", "description": meaning, "schema": {"type": "integer"}})
+    for kind, named in (("integer", route.query), ("string", route.said)):
+        for name, meaning in named.items():
+            found.append({"name": name, "in": "query", "description": meaning, "schema": {"type": kind}})
     if route.path == "/readyz":
         found.append({"name": "verbose", "in": "query", "allowEmptyValue": True, "schema": {"type": "string"}})
     return found

@@ -42,6 +42,8 @@ class Route:
     """Whether `Idempotency-Key` is read."""
     query: dict[str, str] = field(default_factory=dict)
     """What may stand behind the `?`: name -> what it means. All of them whole numbers."""
+    said: dict[str, str] = field(default_factory=dict)
+    """As `query`, in words."""
     queue: Queue | None = None
     """Among whom it is counted while many ask at once."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from typing import Any
 
 import click
 import msgspec
+import structlog
 
 from commonpurse.commands import EXIT_ERROR, CannotTrust, Face, Failed, on_terminal, say
 from commonpurse.reading import (
+    Opened,
     Whence,
     days_of,
     log_errors_only,
@@ -34,11 +37,14 @@ from projector.audit.moment import Moment, wallet_at
 from projector.audit.report import Report
 from projector.audit.running import audit as audit_day
 from projector.audit.shown import lines
+from projector.audited import SealsRead, put_down
 from projector.day_range import DayError, DayRange
 from projector.export import Beside, beside
-from projector.replay import BrokenRecord, replay
+from projector.replay import Answered, BrokenRecord, replay
 
 NS = 1_000_000_000
+
+log = structlog.get_logger()
 
 
 def _moment(_: click.Context, __: click.Parameter, written: str | None) -> int | None:
@@ -177,7 +183,14 @@ async def _audit(whence: Whence, day: str, receipts: list[Receipt], seals: Seque
     async with opened(whence) as found:
         days = await days_of(found, day)
         kept = [*receipts, *receipts_kept(whence)]
+        read = SealsRead(days)
         with progress_shown(drawn=on_terminal()) as progress, _export(found.source.wallet, days, how.out) as export:
+
+            def also(answered: Answered) -> None:
+                read.fold(answered)
+                if export is not None:
+                    export.take(answered)
+
             report = await audit_day(
                 found.source,
                 days,
@@ -186,12 +199,14 @@ async def _audit(whence: Whence, day: str, receipts: list[Receipt], seals: Seque
                 redecide=how.redecide,
                 apart=found.task if how.apart and not how.follow else None,
                 keep=whence.data if how.keep and whence.record is None else None,
-                also=export.take if export is not None else None,
+                also=also,
                 progress=progress,
             )
         if export is not None:
             bounds = msgspec.to_builtins(export.bounds(found.source.wallet))
             report = msgspec.structs.replace(report, export={"file": str(how.out), **bounds})
+        if how.redecide and whence.record is None:
+            _put_down(whence.data, found, read, report)
         _print_report(report, as_json=how.as_json)
         if not how.follow or not report.right:
             return report.exit_code
@@ -201,6 +216,18 @@ async def _audit(whence: Whence, day: str, receipts: list[Receipt], seals: Seque
             if not newer.right:
                 return EXIT_ERROR
         return 0
+
+
+def _put_down(data: Path, found: Opened, read: SealsRead, report: Report) -> None:
+    """What was found of days that are over, for the pages that show them. A disk that takes nothing stops no audit."""
+    if not read.lines or not data.is_dir():
+        return
+    at = found.now if found.now is not None else time.time_ns()
+    said = read.audited(at=at, right=report.right, asks=report.read["asks"])
+    try:
+        put_down(data, found.source.wallet, said)
+    except OSError as error:
+        log.warning("verdict_not_kept", why=error.strerror)
 
 
 def _export(wallet: str, days: DayRange, out: Path | None) -> AbstractContextManager[Beside | None]:

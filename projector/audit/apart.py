@@ -8,11 +8,9 @@ messages. What to read comes on standard input, so that no address with a passwo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from engine.errors import PurseError, Untrusted
 from engine.journal import Journal, Stored
 from engine.losses import KnownLosses
 from engine.recorded import Recorded
+from projector.audit.child import child
 from projector.audit.deciding import Deciding
 from projector.audit.kept import Laying
 from projector.audit.report import Verdict
@@ -118,30 +117,13 @@ def verdict_of(deciding: Deciding) -> Verdict:
 @asynccontextmanager
 async def deciding_apart(task: Task) -> AsyncIterator[asyncio.Task[Verdict]]:
     """Begin to decide in a process of its own; await the task for its verdict. The process ends with the block."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "projector.audit.apart",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(_same_code())},
-    )
-    waiting = asyncio.create_task(_verdict(process, task))
-    try:
-        yield waiting
-    finally:
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-def _same_code() -> Iterator[str]:
-    """Where the process finds what runs here, whatever folder it is started in."""
-    yield str(Path(__file__).parents[2])
-    if os.environ.get("PYTHONPATH"):
-        yield os.environ["PYTHONPATH"]
+    async with child("projector.audit.apart") as process:
+        waiting = asyncio.create_task(_verdict(process, task))
+        try:
+            yield waiting
+        finally:
+            waiting.cancel()
+            await asyncio.wait([waiting])
 
 
 class _Said(msgspec.Struct, frozen=True):

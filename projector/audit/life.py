@@ -26,6 +26,7 @@ class Event(msgspec.Struct, frozen=True):
     receipt: dict[str, Any]
     ask: dict[str, Any] | None
     outcome: dict[str, Any]
+    at_ns: int = 0
 
 
 class Life:
@@ -52,7 +53,9 @@ class Life:
             self.more += 1
             return
         receipt = {"seq": answered.told, "chain": answered.chain.hex()}
-        self.events.append(Event(answered.entry.seq, written(answered.entry.at), receipt, ask, outcome))
+        self.events.append(
+            Event(answered.entry.seq, written(answered.entry.at), receipt, ask, outcome, answered.entry.at)
+        )
 
     def _written(self, said: msgspec.Struct) -> dict[str, Any]:
         """Amounts as decimal strings, moments as people read them."""

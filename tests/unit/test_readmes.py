@@ -19,9 +19,7 @@ from web.routes import Route
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
-READMES = [
-    ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md")), *GUIDES,
-]  # fmt: skip
+READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md")), *GUIDES]
 TABLED = {
     "engine": ("", "core/", "prices/"),
     "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
