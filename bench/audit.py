@@ -28,8 +28,8 @@ from projector.audit.moment import wallet_at
 from projector.audit.report import Report
 from projector.audit.running import audit
 from projector.day_range import parse
-from projector.raw_export import RawBounds, RawLine
-from projector.raw_source import RawSource
+from projector.export.raw import RawBounds, RawLine
+from projector.export.raw_source import RawSource
 
 WANTED = 150_000
 AT_WANTED_S = 3.0

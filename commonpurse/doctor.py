@@ -30,7 +30,7 @@ from engine.plan_file import read as read_plan
 from engine.service import CLOCK_AHEAD_S_MAX
 from engine.stream_clock import written
 from engine.witness import FOLDER, ROLES
-from projector.seal_witness import Known, known, path_of
+from projector.seals.witness import Known, known, path_of
 
 CLOCK_OFF_S_MAX = 60
 APPEND_WAIT_S = 30.0

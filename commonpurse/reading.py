@@ -24,9 +24,9 @@ from engine.receipts import Receipt
 from projector.audit.apart import Task
 from projector.audit.running import wallet_zone
 from projector.day_range import DayError, DayRange, parse
-from projector.raw_source import RawSource
+from projector.export.raw_source import RawSource
 from projector.reading import Source, StreamSource
-from projector.seal_witness import Line, known, path_of
+from projector.seals.witness import Line, known, path_of
 
 Progress = Callable[[int, int], None]
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from projector.seal_witness import Known, Line
+from projector.seals.witness import Known, Line
 
 DAYS_NAMED_MAX = 5
 

@@ -14,7 +14,7 @@ from engine.core.documents import DayTotals
 from engine.journal import Journal
 from engine.snapshots import Snapshot, Snapshots
 from engine.witness import Witness
-from projector.bucket import bucket_name, is_totals
+from projector.days.bucket import bucket_name, is_totals
 
 MeterName = tuple[str, str | None, str]
 """Budget, `each` value, period."""

@@ -32,7 +32,7 @@ from engine.receipts import Receipt
 from engine.recorded import Recorded
 from engine.snapshots import bears_another_chain, ends_before
 from engine.witness import ROLES, Seen, Witness
-from projector.seal_witness import Line
+from projector.seals.witness import Line
 
 SILENCE_S_MAX = 30.0
 FAR = 2**62

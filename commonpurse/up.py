@@ -33,7 +33,7 @@ from engine.plan_file import read
 from engine.prices.own import read_own
 from projector.alerts.settings import alerts_of
 from projector.observers.settings import observers_of
-from projector.seal_settings import seals_of
+from projector.seals.settings import seals_of
 from web.proxy.upstreams import read_upstreams
 
 KEY_FILE = "admin.key"

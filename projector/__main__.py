@@ -23,7 +23,7 @@ from engine.snapshots import Snapshots
 from projector.alerts.running import alerting
 from projector.alerts.settings import alerts_of
 from projector.observers.settings import ObserverSettings, observers_of
-from projector.seal_settings import SealSettings, seals_of
+from projector.seals.settings import SealSettings, seals_of
 from projector.service import Observing, Projector, Running
 
 log = structlog.get_logger()
@@ -69,7 +69,7 @@ async def _delivering(settings: SealSettings, data: Path | None, wallet: str) ->
     if not settings or data is None:
         yield None
         return
-    from projector.seal_deliveries import delivering  # an HTTP client, only where somebody needs one
+    from projector.seals.deliveries import delivering  # an HTTP client, only where somebody needs one
 
     async with delivering(settings, data, wallet) as deliveries:
         yield deliveries

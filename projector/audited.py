@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from projector import seal_witness
 from projector.day_range import DayRange
 from projector.replay import Answered
-from projector.seal_witness import Line
+from projector.seals import witness as seal_witness
+from projector.seals.witness import Line
 
 FOLDER = "audits"
 READ_BYTES_MAX = 4 * 1024 * 1024  # of its end: some 20,000 audits

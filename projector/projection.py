@@ -36,13 +36,13 @@ from engine.core.messages import (
 from engine.core.meter import Meter
 from engine.core.restore import NotRestoredError
 from engine.core.wallet import HoldRecord, Wallet
-from projector.details import AllKnown, Details
-from projector.differences import Difference, Differences, differences_of
+from projector.days.details import AllKnown, Details
+from projector.days.differences import Difference, Differences, differences_of
+from projector.days.spenders import Spenders
+from projector.days.totals import Totals, TotalsKey
+from projector.days.wallet_days import WalletDays
 from projector.glance import status_of
 from projector.lives import Lives, Remembered
-from projector.spenders import Spenders
-from projector.totals import Totals, TotalsKey
-from projector.wallet_days import WalletDays
 
 BESIDE_SCHEMA = 4  # of what a snapshot remembers beside the wallet: another shape needs another number
 

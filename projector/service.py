@@ -36,10 +36,10 @@ from engine.witness import Seen, Witness, check_own
 from projector.alerts.fold import State
 from projector.alerts.running import Alerting
 from projector.audited import Audited, earned_of
-from projector.bucket import Bucket
+from projector.days.bucket import Bucket
+from projector.days.totals import days_before
 from projector.projection import Projection
-from projector.seal_witness import Line, SealWitness
-from projector.totals import days_before
+from projector.seals.witness import Line, SealWitness
 
 PUSH_S = 0.25  # at most 4 a second: faster is only flicker
 HEARTBEAT_S = 1.0

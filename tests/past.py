@@ -22,10 +22,10 @@ from engine.core.messages import AnyAsk, ApplyPlan, Hold, Observe, Option, Settl
 from engine.core.plan import Budget, Plan
 from projector.audit.looking import Look, Seen, look
 from projector.audited import Audited
+from projector.days.totals import days_before
 from projector.projection import Projection
 from projector.reading import CopySource
 from projector.replay import Replay
-from projector.totals import days_before
 
 NS = 1_000_000_000
 FIRST, LAST = date(2026, 10, 12), date(2026, 11, 30)

@@ -14,8 +14,8 @@ from engine.core.messages import ADMIN_ASKS, AnyAsk, AskMessage, Clock, Entry, T
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
 from engine.journal import Stored
+from projector.export.raw import RawLine
 from projector.projection import Projection
-from projector.raw_export import RawLine
 from projector.replay import Answered, Replay
 
 UNREADABLE = b'{"v":1,"asks":[{"ask":"what is this"}]}'

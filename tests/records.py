@@ -13,8 +13,8 @@ from engine.core.messages import ADMIN_ASKS, Entry, Told
 from engine.core.tell import read
 from engine.journal import Stored
 from engine.recorded import Recorded
-from projector.raw_export import RawBounds, RawLine
-from projector.seal_witness import Line
+from projector.export.raw import RawBounds, RawLine
+from projector.seals.witness import Line
 
 
 def recorded(books: Books, *, each: int = 2, entries: list[Entry] | None = None) -> list[Stored]:

@@ -13,7 +13,7 @@ from aiohttp import web
 from engine.core.amounts import format_amount
 from engine.core.documents import Breakdown, DayTotals, Detail, Point, Sealed, Series, Span, Spent, WalletDay
 from engine.errors import BadAsk, PurseError
-from projector.decisions import Decision, Decisions
+from projector.days.decisions import Decision, Decisions
 from web.answers import Body, json_response, percent
 from web.auth import Caller
 from web.desk import Desk

@@ -39,7 +39,7 @@ from projector.audit.running import audit as audit_day
 from projector.audit.shown import lines
 from projector.audited import SealsRead, put_down
 from projector.day_range import DayError, DayRange
-from projector.export import Beside, beside
+from projector.export.table import Beside, beside
 from projector.replay import Answered, BrokenRecord, replay
 
 NS = 1_000_000_000

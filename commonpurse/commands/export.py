@@ -11,9 +11,9 @@ import msgspec
 
 from commonpurse.commands import DEFAULT_DATA, Face, Failed, on_terminal, say
 from commonpurse.reading import Whence, ends_plainly, log_errors_only, opened, progress_shown
-from projector.export import export as export_rows
-from projector.export_files import Bounds, format_of
-from projector.raw_export import RawBounds, export_raw
+from projector.export.files import Bounds, format_of
+from projector.export.raw import RawBounds, export_raw
+from projector.export.table import export as export_rows
 
 
 @click.command()

@@ -13,9 +13,9 @@ from commonpurse.commands import DEFAULT_DATA, EXIT_ERROR, CannotTrust, Face, Fa
 from commonpurse.reading import Whence, log_errors_only, opened, progress_shown
 from engine.errors import NoAnswer, PurseError, Untrusted
 from engine.journal import Journal
-from projector.rebuild import Rebuilt
-from projector.rebuild import rebuild as rebuild_documents
-from projector.shelf import BucketShelf
+from projector.days.rebuild import Rebuilt
+from projector.days.rebuild import rebuild as rebuild_documents
+from projector.days.shelf import BucketShelf
 
 SHOWN_MAX = 20
 ASK_WAIT_S = 5.0

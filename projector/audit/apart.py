@@ -27,7 +27,7 @@ from projector.audit.child import child
 from projector.audit.deciding import Deciding
 from projector.audit.kept import Laying
 from projector.audit.report import Verdict
-from projector.raw_source import RawSource
+from projector.export.raw_source import RawSource
 from projector.reading import Source, StreamSource
 from projector.replay import Answered, BrokenRecord, Replay
 

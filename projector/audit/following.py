@@ -16,7 +16,7 @@ from projector.audit.running import Auditing
 from projector.day_range import DayRange
 from projector.reading import Source
 from projector.replay import Replay
-from projector.seal_witness import Line
+from projector.seals.witness import Line
 
 EVERY_S = 2.0
 

@@ -28,7 +28,7 @@ from projector.audit.sealed import SealsHeld
 from projector.day_range import DayRange
 from projector.reading import Source
 from projector.replay import Answered, BrokenRecord, Replay, replay
-from projector.seal_witness import Line
+from projector.seals.witness import Line
 
 Progress = Callable[[int, int], None]
 

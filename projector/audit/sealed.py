@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from engine.core.messages import Seal
 from engine.losses import Contradiction, KnownLosses
 from projector.replay import Answered, BrokenRecord
-from projector.seal_witness import Line
+from projector.seals.witness import Line
 
 
 class SealsHeld:

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, TypeAlias, get_args
 from engine.errors import Misconfigured
 from projector.backfill import exported, litellm, plain
 from projector.backfill.rows import Row, RowError, Said, Unreadable
-from projector.export_files import EXTRA
+from projector.export.files import EXTRA
 
 Format = Literal["auto", "rows", "export", "openai", "anthropic", "litellm"]
 FORMATS: tuple[Format, ...] = get_args(Format)

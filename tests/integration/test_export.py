@@ -19,7 +19,7 @@ from engine.core.plan import Plan
 from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
 from projector.day_range import parse
-from projector.raw_source import RawSource
+from projector.export.raw_source import RawSource
 from projector.whatif.change import Change
 from projector.whatif.running import what_if
 

@@ -24,7 +24,7 @@ from engine.foreign import is_foreign
 from engine.journal import Journal
 from engine.service import Engine
 from projector.audit.running import audit
-from projector.raw_export import export_raw
+from projector.export.raw import export_raw
 from projector.reading import StreamSource
 
 VERIFY = Path(__file__).parents[2] / "examples" / "verify.py"

@@ -36,8 +36,8 @@ from engine.errors import NoAnswer, Untrusted
 from engine.journal import Journal
 from engine.service import Engine
 from engine.snapshots import Snapshots
-from projector.bucket import documents as documents_of
-from projector.bucket import is_totals
+from projector.days.bucket import documents as documents_of
+from projector.days.bucket import is_totals
 from projector.service import Projector
 
 PLAN = Plan(

@@ -19,11 +19,11 @@ from engine.client import Purse
 from engine.core.documents import Detail, Span
 from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
-from projector.bucket import bucket_name, is_totals
-from projector.decisions import Decision, Decisions
+from projector.days.bucket import bucket_name, is_totals
+from projector.days.decisions import Decision, Decisions
+from projector.days.rebuild import rebuild as rebuild_documents
+from projector.days.shelf import BucketShelf
 from projector.reading import StreamSource
-from projector.rebuild import rebuild as rebuild_documents
-from projector.shelf import BucketShelf
 
 WALLET = "main"
 

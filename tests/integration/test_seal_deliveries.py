@@ -19,9 +19,9 @@ from engine.journal import Journal
 from projector.delivery.parcel import NotTaken, Parcel
 from projector.delivery.second_stream import SecondStream
 from projector.delivery.sent import FOLDER
-from projector.seal_deliveries import delivering
-from projector.seal_settings import SealSettings
-from projector.seal_witness import Line, SealWitness
+from projector.seals.deliveries import delivering
+from projector.seals.settings import SealSettings
+from projector.seals.witness import Line, SealWitness
 
 
 def line(day: str) -> Line:

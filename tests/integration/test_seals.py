@@ -19,9 +19,9 @@ from engine.embedded import EmbeddedServer, embedded_nats
 from engine.journal import Journal
 from projector.audit.running import audit
 from projector.day_range import parse
-from projector.raw_export import export_raw
+from projector.export.raw import export_raw
 from projector.reading import StreamSource
-from projector.seal_witness import Line, known, path_of
+from projector.seals.witness import Line, known, path_of
 
 WALLET = "main"
 VERIFY = Path(__file__).parents[2] / "examples" / "verify.py"

@@ -35,7 +35,7 @@ from engine.errors import NoAnswer, PurseError, Untrusted
 from engine.journal import Journal, Stored
 from engine.service import Engine
 from engine.snapshots import Snapshots
-from projector.bucket import documents as documents_of
+from projector.days.bucket import documents as documents_of
 from projector.projection import Projection
 from projector.service import Projector
 

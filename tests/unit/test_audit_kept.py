@@ -19,7 +19,7 @@ from projector.audit.kept import OF, UNPROVED, keeping, thin
 from projector.audit.moment import wallet_at
 from projector.audit.running import audit
 from projector.day_range import parse
-from projector.raw_source import RawSource
+from projector.export.raw_source import RawSource
 from projector.reading import CopySource
 from projector.replay import BrokenRecord
 

@@ -14,7 +14,7 @@ from projector.audit.running import audit
 from projector.day_range import parse
 from projector.reading import CopySource
 from projector.replay import BrokenRecord
-from projector.seal_witness import Line
+from projector.seals.witness import Line
 
 
 async def audited(stream: Sequence[Stored], witnessed: Sequence[Line]) -> tuple[bool, int]:

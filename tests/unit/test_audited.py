@@ -10,7 +10,7 @@ from records import seals_of, two_days
 from projector.audited import Audited, SealsRead, earned, earned_of, known, path_of, put_down
 from projector.day_range import DayRange, parse
 from projector.replay import Replay
-from projector.seal_witness import SealWitness
+from projector.seals.witness import SealWitness
 
 BOTH = parse("2026-11-30..2026-12-01", zone="UTC", now=0)
 ONE = parse("2026-11-30", zone="UTC", now=0)

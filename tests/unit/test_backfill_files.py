@@ -18,7 +18,7 @@ from engine.errors import Misconfigured
 from engine.prices.book import load_book, shipped_book
 from projector.backfill.reading import FileReader, Format
 from projector.backfill.rows import Row, Said, Unreadable
-from projector.export import export
+from projector.export.table import export
 from projector.reading import CopySource
 
 AT = moment("14:05")

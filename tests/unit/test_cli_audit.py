@@ -19,7 +19,7 @@ from tampering import FOUND_BY_THE_CHAIN, cut, edited, forked
 from commonpurse.__main__ import purse
 from engine.journal import Stored
 from engine.recorded import Recorded
-from projector.seal_witness import SealWitness, path_of
+from projector.seals.witness import SealWitness, path_of
 
 DAY = "2026-11-30"
 

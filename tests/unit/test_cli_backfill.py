@@ -19,7 +19,7 @@ from records import recorded
 from wallets import Books, budget
 
 from commonpurse.__main__ import purse
-from projector.raw_export import RawBounds
+from projector.export.raw import RawBounds
 
 
 @pytest.fixture(autouse=True)

@@ -127,9 +127,9 @@ def test_past_the_top_values_are_added_up_and_counted() -> None:
 
 
 def test_past_the_values_that_are_told_apart_the_rest_is_said_to_be_uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projector.spenders.VALUES_MAX", 3)
-    monkeypatch.setattr("projector.spenders.TOP", 2)
-    monkeypatch.setattr("projector.spenders.WHO_MAX", 2)
+    monkeypatch.setattr("projector.days.spenders.VALUES_MAX", 3)
+    monkeypatch.setattr("projector.days.spenders.TOP", 2)
+    monkeypatch.setattr("projector.days.spenders.WHO_MAX", 2)
     shown = Detailed(jev=budget("100"))
     shown.at("09:00")
     for name in ("a", "b", "c", "d", "e", "d", "a"):
@@ -205,7 +205,7 @@ def test_a_month_goes_by_the_wallets_days_and_an_hour_has_no_series() -> None:
 
 
 def test_too_many_points_are_added_up_at_the_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projector.course.POINTS_MAX", 2)
+    monkeypatch.setattr("projector.days.course.POINTS_MAX", 2)
     shown = Detailed(jev=budget("9", per="total"))
     for day in ("2026-11-30", "2026-12-01", "2026-12-02", "2026-12-03"):
         shown.at(f"{day} 12:00").settle(day, "0.10")
@@ -333,7 +333,7 @@ def test_a_conflicting_guess_or_report_shows_no_difference() -> None:
 
 
 def test_the_oldest_difference_is_forgotten_by_name_and_stays_in_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("projector.differences.DIFFERENCES_MAX", 1)
+    monkeypatch.setattr("projector.days.differences.DIFFERENCES_MAX", 1)
     shown = Detailed()
     for id in ("a", "b"):
         shown.at("09:00").hold(id, "0.10")

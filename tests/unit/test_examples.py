@@ -23,9 +23,9 @@ from engine.recorded import Recorded
 from projector.audit.report import Report
 from projector.audit.running import audit
 from projector.day_range import parse
-from projector.export import ALL, beside, export
-from projector.export_rows import Row
-from projector.raw_export import export_raw
+from projector.export.raw import export_raw
+from projector.export.rows import Row
+from projector.export.table import ALL, beside, export
 from projector.reading import CopySource
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

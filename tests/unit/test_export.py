@@ -22,12 +22,12 @@ from engine.core.limits import AMOUNT_MAX
 from engine.core.messages import Settled
 from engine.errors import Misconfigured, Untrusted
 from engine.journal import Stored
-from projector import export_files
 from projector.day_range import DayError
-from projector.export import ALL, export
-from projector.export_files import EXTRA, Bounds
-from projector.export_rows import COLUMNS
-from projector.raw_export import export_raw
+from projector.export import files as export_files
+from projector.export.files import EXTRA, Bounds
+from projector.export.raw import export_raw
+from projector.export.rows import COLUMNS
+from projector.export.table import ALL, export
 from projector.reading import CopySource
 
 CENT = 10_000_000

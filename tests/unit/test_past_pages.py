@@ -19,7 +19,7 @@ from past import NOW, NS, PastPurse, midnight, weeks
 from engine.errors import NoAnswer
 from projector.audit.looking import Look, Seen
 from projector.audit.moment import wallet_at
-from projector.decisions import Decisions
+from projector.days.decisions import Decisions
 from projector.reading import CopySource
 from web import lookback
 from web.pages.taking_along import lines

@@ -11,8 +11,8 @@ from engine.core.messages import Entry, KnownUse, Loss, Option
 from engine.core.plan import Budget, LapsePolicy, Plan, Tier, Tiers
 from engine.core.restore import NotRestoredError, load
 from engine.core.tell import read
-from projector.bucket import documents
-from projector.details import _Open
+from projector.days.bucket import documents
+from projector.days.details import _Open
 from projector.projection import Projection
 
 TOMORROW = "2026-12-01"

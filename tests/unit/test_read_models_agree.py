@@ -28,7 +28,7 @@ class Both:
     """One stream, taken by both paths."""
 
     def __init__(self, stream: list[Stored], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("projector.spenders.TOP", 10_000)  # nothing is in `other` but what is of no call
+        monkeypatch.setattr("projector.days.spenders.TOP", 10_000)  # nothing is in `other` but what is of no call
         self.projection, self.sums = Projection("main"), Sums(self._charged)
         self.rows: Rows = defaultdict(lambda: defaultdict(int))
         self.documents: dict[tuple[str, str], Detail] = {}

@@ -22,7 +22,18 @@ GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 READMES = [ROOT / "README.md", *sorted(ROOT.glob("[!.]*/README.md")), *sorted(ROOT.glob("web/*/README.md")), *GUIDES]
 TABLED = {
     "engine": ("", "core/", "prices/"),
-    "projector": ("", "observers/", "audit/", "backfill/", "delivery/", "alerts/", "whatif/"),
+    "projector": (
+        "",
+        "days/",
+        "audit/",
+        "whatif/",
+        "backfill/",
+        "export/",
+        "seals/",
+        "observers/",
+        "alerts/",
+        "delivery/",
+    ),
     "web": ("",),
     "web/proxy": ("",),
     "web/pages": ("",),

@@ -9,12 +9,12 @@ import pytest
 from recorded_stories import fold, projected, story
 
 from engine.journal import Stored
-from projector.bucket import documents
+from projector.days.bucket import documents
+from projector.days.rebuild import Rebuilt, rebuild
+from projector.days.shelf import Standing
 from projector.projection import Projection
 from projector.reading import CopySource, Take
-from projector.rebuild import Rebuilt, rebuild
 from projector.replay import Replay
-from projector.shelf import Standing
 
 SEEDS = range(3)
 
@@ -128,7 +128,7 @@ async def test_what_was_right_and_was_not_brought_up_is_behind() -> None:
 async def test_beside_a_wallet_that_goes_on_each_document_is_compared_at_its_own_sequence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("projector.rebuild.AGAIN_S", 0.0)
+    monkeypatch.setattr("projector.days.rebuild.AGAIN_S", 0.0)
     stream = story(2, steps=150)
     versions = [everything(stream[:upto]) for upto in range(len(stream) // 2, len(stream), 10)]
     shelf = MemoryShelf(versions.pop(0))

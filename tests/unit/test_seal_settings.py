@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Misconfigured
-from projector.seal_settings import SealSettings, read_seals, seals_of
+from projector.seals.settings import SealSettings, read_seals, seals_of
 
 SECRET = "hunter2"
 ENVIRONMENT = {

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from commonpurse.sealed_days import differing, in_words, wrong_in_words
 from engine.core.messages import Seal, SealedBudget
-from projector.seal_witness import Known, Line, SealWitness, known, path_of
+from projector.seals.witness import Known, Line, SealWitness, known, path_of
 
 
 def line(day: str, *, settled: int = 5, told: int = 12) -> Line:

@@ -17,7 +17,7 @@ from aiohttp import web
 from engine.core.documents import DayTotals
 from engine.errors import BadAsk
 from projector.audited import Audited
-from projector.totals import CALENDAR_MAX
+from projector.days.totals import CALENDAR_MAX
 from web.desk import Desk
 from web.html import Html, element, joined
 from web.pages.amounts import amount, counted, share

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from engine.core.documents import Span
-from projector.decisions import Decision, Decisions
+from projector.days.decisions import Decision, Decisions
 from web.days import SEQ_MAX, day_of, nothing_of, number
 from web.desk import Desk
 from web.html import Html, element, joined

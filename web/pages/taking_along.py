@@ -9,7 +9,7 @@ from io import StringIO
 import msgspec
 from aiohttp import web
 
-from projector.decisions import Decision
+from projector.days.decisions import Decision
 from web.answers import json_response
 from web.asks import check_hold
 from web.days import all_days, day_body, day_of, stream_decisions

@@ -19,8 +19,8 @@ from engine.core.documents import DayTotals, Sealed
 from engine.core.messages import Exhausted, Seal
 from engine.core.meter import Meter, MeterKey
 from engine.core.wallet import Wallet
-from projector.details import Details
-from projector.spenders import Spenders
+from projector.days.details import Details
+from projector.days.spenders import Spenders
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 

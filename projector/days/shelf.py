@@ -9,7 +9,7 @@ from nats.js.errors import BucketNotFoundError, KeyNotFoundError, KeyWrongLastSe
 from nats.js.kv import KeyValue
 
 from engine.journal import Journal
-from projector.bucket import bucket_name
+from projector.days.bucket import bucket_name
 
 
 class Standing(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from engine.core.tell import read
 from engine.errors import Misconfigured
 from engine.journal import Kind, Stored
 from engine.losses import Contradiction, KnownLosses
-from projector.raw_export import RawBounds, RawLine
+from projector.export.raw import RawBounds, RawLine
 from projector.reading import Take
 from projector.replay import BrokenRecord
 

@@ -15,11 +15,11 @@ from typing import Literal
 import msgspec
 
 from engine.journal import Stored
-from projector.bucket import detail_key, document_key, documents
+from projector.days.bucket import detail_key, document_key, documents
+from projector.days.shelf import Shelf, Standing
 from projector.projection import Projection
 from projector.reading import Source
 from projector.replay import Answered, Replay
-from projector.shelf import Shelf, Standing
 
 BEHIND_S_MAX = 30.0  # how long a projector that runs may take to write what it has folded
 AGAIN_S = 1.5  # by then everything that changed is written anew: behind what was folded, so that it can be compared

@@ -19,8 +19,8 @@ from projector.delivery.parcel import Parcel
 from projector.delivery.second_stream import SecondStream
 from projector.delivery.sent import Sent
 from projector.delivery.webhook import Webhook
-from projector.seal_settings import SealSettings
-from projector.seal_witness import Line, known, path_of
+from projector.seals.settings import SealSettings
+from projector.seals.witness import Line, known, path_of
 
 LOOK_S = 1.0
 

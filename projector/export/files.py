@@ -19,7 +19,7 @@ from typing import IO, Literal, Protocol
 import msgspec
 
 from engine.errors import Misconfigured
-from projector.export_rows import COLUMNS, Row
+from projector.export.rows import COLUMNS, Row
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from engine.journal import Stored
-from projector.export_files import whole
-from projector.export_rows import utc
+from projector.export.files import whole
+from projector.export.rows import utc
 from projector.reading import Source
 
 PROGRESS_EVERY = 1_024

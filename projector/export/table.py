@@ -12,8 +12,8 @@ from pathlib import Path
 from engine.core.wallet import Wallet
 from projector import day_range
 from projector.day_range import DayRange
-from projector.export_files import Bounds, Sink, sink, whole
-from projector.export_rows import Row, Rows, utc
+from projector.export.files import Bounds, Sink, sink, whole
+from projector.export.rows import Row, Rows, utc
 from projector.reading import Source
 from projector.replay import Answered, replay
 

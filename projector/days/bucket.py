@@ -16,9 +16,9 @@ from nats.js.errors import BucketNotFoundError
 
 from engine.errors import NoAnswer, StreamRefused
 from engine.journal import Journal
-from projector.details import DetailKey
+from projector.days.details import DetailKey
+from projector.days.totals import TotalsKey
 from projector.projection import Projection
-from projector.totals import TotalsKey
 
 WRITE_WAIT_S = 5.0
 

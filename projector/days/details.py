@@ -15,8 +15,8 @@ from typing import TypeAlias
 import msgspec
 
 from engine.core.documents import DayTotals, Detail
-from projector.course import Course, course_of
-from projector.spenders import Known, Spenders
+from projector.days.course import Course, course_of
+from projector.days.spenders import Known, Spenders
 
 DetailKey: TypeAlias = tuple[str, str]
 """Budget and period."""

@@ -17,7 +17,7 @@ from engine.core.messages import Amounts, AnyAsk, AnyOutcome, Entry, Exhausted, 
 from engine.core.tell import read
 from engine.journal import Stored
 from engine.recorded import Recorded
-from projector.export_rows import amounts_of
+from projector.export.rows import amounts_of
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

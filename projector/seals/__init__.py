@@ -1,0 +1,1 @@
+"""Where the seals of days go beside the stream, so that a stream that was written anew shows."""
