@@ -20,6 +20,7 @@ from commonpurse.record_server import server_of
 from commonpurse.sealed_days import differing, in_words, wrong_in_words
 from commonpurse.surroundings import look_around, look_at_port
 from commonpurse.survey import Survey, Untold, loss_of, survey, witnesses
+from engine.clock_check import CLOCK_AHEAD_S_MAX
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Clock, Done, Loss, Planned
 from engine.core.plan import Plan
 from engine.core.tell import tell
@@ -27,7 +28,6 @@ from engine.errors import NoAnswer, PurseError, StreamRefused, Untrusted
 from engine.journal import NO_STREAM, Journal, public_address
 from engine.plan_file import DEFAULT_PLAN
 from engine.plan_file import read as read_plan
-from engine.service import CLOCK_AHEAD_S_MAX
 from engine.stream_clock import written
 from engine.witness import FOLDER, ROLES
 from projector.seals.witness import Known, known, path_of

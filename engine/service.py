@@ -21,7 +21,6 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -29,22 +28,24 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 
+from engine.clock_check import ClockCheck
 from engine.clocks import Clocks
-from engine.core import chain, limits
-from engine.core.messages import Answer, AnyOutcome, AskMessage, Entry, Reply, Told
+from engine.core import chain
+from engine.core.messages import Answer, AnyOutcome, AskMessage, Reply, Told
 from engine.core.plan import RULES
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
+from engine.decided import Decided, Proposal, propose
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.foreign import is_foreign
 from engine.journal import INBOX, WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.keeper import Keeper
-from engine.losses import Contradiction, Losses
-from engine.receipts import Receipt
+from engine.losses import Losses
 from engine.recorded import Recorded
+from engine.senders_receipts import SendersReceipts
 from engine.snapshots import Snapshot, Snapshots, usable
-from engine.stream_clock import NS, StreamClock, written
+from engine.stream_clock import StreamClock
 from engine.tallies import Tallies
 from engine.visit_counter import VisitCounter
 from engine.witness import Seen, Witness, check_own
@@ -53,40 +54,12 @@ TOLD_WAIT_S = 2.0  # until a told that was neither acknowledged nor seen is trie
 TOLD_RETRY_S = 0.05
 TOLD_RETRY_S_MAX = 1.0
 TICK_S = 1.0
-CLOCK_AHEAD_S_MAX = 300
-CLOCKS_AGREE_S_MAX = 60
 JITTER_S = 0.05
-RECENT_TOLDS = 4_096  # whose chains are in memory, for comparing with receipts; older ones are read from the stream
 
 log = structlog.get_logger()
 
 _encoder = msgspec.json.Encoder()
 _TICK = _encoder.encode(AskMessage(asks=[]))
-
-
-class Decided(msgspec.Struct, frozen=True, gc=False):
-    """An ask message that was decided and waits for its told. `answers`: the outcomes as the caller hears them.
-
-    `seen` is its sender's newest receipt, `read_at` when it was read (monotonic, s).
-    """
-
-    seq: int
-    ts: int
-    raw: bytes
-    entry: Entry
-    encoded: bytes
-    sender: str
-    answers: list[AnyOutcome]
-    seen: str
-    read_at: float
-
-
-class Proposal(msgspec.Struct, frozen=True, gc=False):
-    """A told on its way to the stream, and the chain it makes."""
-
-    message: bytes
-    chain: bytes
-    n: int
 
 
 class Engine:
@@ -124,7 +97,7 @@ class Engine:
         self._replay_to = 0
         self._quiet_since = time.monotonic()  # a told was seen, or something began to wait for one
         self._clock = StreamClock()
-        self._now = now if now is not None else lambda: time.time_ns()
+        self._clock_check = ClockCheck(journal, now if now is not None else lambda: time.time_ns())
         self._clocks = Clocks()
         self._tallies = Tallies()
         self.visits = VisitCounter(self._clock.now, lambda: self._mine)
@@ -136,9 +109,7 @@ class Engine:
         )
         self._voided = 0  # the newest among the tolds that does not count: the fence stands behind it all the same
         self._met_foreign = False
-        self._recent: dict[int, str] = {}
-        self._agreed = ""  # the receipt that was compared last
-        self._compared_to = 0  # the message that brought it
+        self._receipts = SendersReceipts(journal, self._losses, self._decided)
 
     async def run(self) -> None:
         """Replay, then serve until cancelled. Raises `Untrusted` when going on could grant money twice."""
@@ -186,7 +157,7 @@ class Engine:
         if not await usable(snapshot, self._journal, self._losses):
             return
         self.wallet, self.told_seq, self.chain = snapshot.wallet, snapshot.told, snapshot.chain
-        self._remember(self.told_seq, self.chain)
+        self._receipts.remember(self.told_seq, self.chain)
         self._keeper.restored(self.wallet)
         log.info("restored", upto=self.wallet.upto, told=self.told_seq)
 
@@ -264,7 +235,7 @@ class Engine:
         reply = mine or self._proposal is not None
         self.told_seq, self.chain, self._proposal = stored.seq, linked, None
         self._told_upto = covered[-1].seq
-        self._remember(stored.seq, linked)
+        self._receipts.remember(stored.seq, linked)
         self._mine = mine or self._patience_s == 0
         self._quiet_since = time.monotonic()
         self._moved.set()
@@ -338,12 +309,12 @@ class Engine:
             if not self._mine and not await self._patience_over():
                 continue
             await self._say_for_another()
-            agreed = await self._receipts_agree()
+            agreed = await self._receipts.agree()
             if not self._decided:  # another has told it meanwhile
                 continue
-            await self._check_clock()
+            await self._clock_check.check(self._decided)
             if agreed:
-                self._proposal = self._propose()
+                self._proposal = propose(self._decided, engine=self.instance, after=self.chain)
                 self._moved.clear()
                 if await self._append(self._proposal):
                     delay_s = TOLD_RETRY_S
@@ -387,21 +358,6 @@ class Engine:
             return False
         return True
 
-    def _propose(self) -> Proposal:
-        """A told for what waits: at most 64 messages and 4 MiB, but always one."""
-        covered: list[Decided] = []
-        size = 0
-        for decided in self._decided:
-            size += len(decided.encoded)
-            if covered and (len(covered) >= limits.TOLD_MESSAGES_MAX or size > limits.TOLD_BYTES_MAX):
-                break
-            covered.append(decided)
-        head = Told(engine=self.instance, upto=covered[-1].seq, n=len(covered), told=[])
-        entries = b",".join([decided.encoded for decided in covered])
-        body = _encoder.encode(head).removesuffix(b"[]}") + b"[" + entries + b"]"
-        linked = chain.link(self.chain, ((d.seq, d.ts, d.raw) for d in covered), body)
-        return Proposal(chain.seal(body, linked), linked, len(covered))
-
     async def _reply(self, covered: Sequence[Decided]) -> None:
         """Say what is on record, one message a client."""
         rounds: dict[str, list[Answer]] = {}
@@ -438,45 +394,6 @@ class Engine:
 
     # --- trusting -----------------------------------------------------------------------------------------------------
 
-    async def _receipts_agree(self) -> bool:
-        """Whether the stream bears out what the senders of the next asks were told. False: that could not be read now.
-
-        While one is compared with the stream more may come, or another may tell: none that is told next is left out.
-        Raises `Untrusted` where it does not: it has lost what they heard.
-        """
-        while (decided := self._uncompared()) is not None:
-            receipt = Receipt.read(decided.seen)
-            try:
-                if receipt is not None and not await self._agrees(receipt):
-                    why = (
-                        f"whoever sent message {decided.seq:,} was told something at sequence {receipt.told:,} that is "
-                        f"not there: {receipt.told:,} to {receipt.told:,} are lost, and maybe more"
-                    )
-                    await self._losses.accept(Contradiction(receipt.told, receipt.told, why))
-            except (NoAnswer, StreamRefused) as error:
-                log.warning("receipt_not_compared", why=str(error))
-                return False
-            self._agreed, self._compared_to = decided.seen, decided.seq
-        return True
-
-    def _uncompared(self) -> Decided | None:
-        """The first of the next asks whose sender's receipt was not compared yet."""
-        for decided in islice(self._decided, limits.TOLD_MESSAGES_MAX):
-            if decided.seq > self._compared_to and decided.seen and decided.seen != self._agreed:
-                return decided
-        return None
-
-    async def _agrees(self, receipt: Receipt) -> bool:
-        chain_there = self._recent.get(receipt.told)
-        if chain_there is not None:
-            return chain_there == receipt.chain
-        return receipt.told < self.told_seq and await receipt.stands_on(self._journal)
-
-    def _remember(self, told: int, linked: bytes) -> None:
-        self._recent[told] = linked.hex()
-        if len(self._recent) > RECENT_TOLDS:
-            del self._recent[next(iter(self._recent))]
-
     async def _check_past(self) -> None:
         await check_own(self._journal, told=self.told_seq, linked=self.chain)
 
@@ -496,28 +413,6 @@ class Engine:
         if message is None or not self._clocks.hear(stored.seq, message.asks, upto=self._told_upto):
             return False
         return any(self._clocks.skips(decided.seq, decided.ts) for decided in self._decided)
-
-    async def _check_clock(self) -> None:
-        """Telling may not depend on a clock, stopping may. Returns without waiting for anything if all is well."""
-        limit = self._now() + CLOCK_AHEAD_S_MAX * NS
-        if self._decided[-1].entry.at > limit:  # moments never run backwards: it is the latest
-            raise Untrusted(await self._which_clock(next(one for one in self._decided if one.entry.at > limit)))
-
-    async def _which_clock(self, decided: Decided) -> str:
-        """Which message is ahead, by how much, and which clock may be wrong."""
-        now, at = self._now(), decided.entry.at
-        whose = "bears the stamp" if at == decided.ts else "comes after one that was told at"
-        ahead = (
-            f"message {decided.seq:,} {whose} {written(at)}, {(at - now) // NS:,} s ahead of this machine's clock, "
-            f"which says {written(now)}: periods would begin and holds lapse too early"
-        )
-        try:
-            off_s = (await self._journal.now() - now) // NS
-        except (NoAnswer, StreamRefused):
-            return f"{ahead}. One of the two clocks is wrong"
-        if abs(off_s) > CLOCKS_AGREE_S_MAX:
-            return f"{ahead}. The server's clock is {off_s:+,} s off this machine's now: set the wrong one right"
-        return f"{ahead}. The server's clock agrees now, so it was wrong then: `purse doctor` says what can be done"
 
     async def _tick(self) -> None:
         """Time passes only through ask messages. When something is due and nothing comes, append an empty one."""

@@ -21,7 +21,7 @@ from property import naive_time
 import commonpurse.doctor
 from commonpurse.doctor import Patient, Report, examine
 from commonpurse.proof import prove
-from engine import service
+from engine import clock_check
 from engine.clocks import Clocks
 from engine.core.chain import GENESIS, link, seal
 from engine.core.messages import AnyAsk, Clock, Done, Held, Hold, Option, Settle, Told
@@ -121,7 +121,7 @@ async def test_once_the_clock_is_right_skipped_time_lets_the_wallet_go_on_and_no
     nats_server: EmbeddedServer, wallet_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = nats_server.url
-    monkeypatch.setattr(service, "CLOCK_AHEAD_S_MAX", 1)
+    monkeypatch.setattr(clock_check, "CLOCK_AHEAD_S_MAX", 1)
     monkeypatch.setattr(commonpurse.doctor, "CLOCK_AHEAD_S_MAX", 1)
     async with wallet_on(url, wallet_name) as journal:
         await told_once(url, wallet_name, journal)

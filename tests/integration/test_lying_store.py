@@ -19,7 +19,7 @@ from integration import rig
 from integration.rig import CENT, Started, append, engine_on, eventually, projector_on, record_of, wallet_on
 
 from commonpurse.doctor import Patient, examine
-from engine import service
+from engine import senders_receipts
 from engine.client import Purse
 from engine.core.messages import (
     AnyAsk,
@@ -281,7 +281,7 @@ async def test_a_receipt_with_another_chain_than_stands_there_stops_the_engine(
 async def test_receipts_that_stand_are_taken_from_memory_or_from_the_stream(
     nats_server: EmbeddedServer, wallet_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "RECENT_TOLDS", 2)
+    monkeypatch.setattr(senders_receipts, "RECENT_TOLDS", 2)
     async with wallet_on(nats_server.url, wallet_name) as journal, engine_on(nats_server.url, wallet_name) as started:
         await eventually(lambda: started.service.told_seq)
         first = Receipt(started.service.told_seq, started.service.chain.hex())

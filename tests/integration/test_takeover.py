@@ -18,9 +18,10 @@ from integration.traffic import Traffic, traffic_on
 from engine import asking
 from engine.client import Purse
 from engine.core.messages import Held, Settled
+from engine.decided import Decided
 from engine.embedded import EmbeddedServer
 from engine.journal import Journal
-from engine.service import Decided, Engine
+from engine.service import Engine
 
 SOAK = bool(os.environ.get("PURSE_SOAK"))
 SLEEP_S = 60.0 if SOAK else 4.0

@@ -188,7 +188,7 @@ CRASH_FAULTS = [
     Fault(
         "what clients were told is not compared with the stream",
         "service.py",
-        "            agreed = await self._receipts_agree()\n",
+        "            agreed = await self._receipts.agree()\n",
         "            agreed = True\n",
         "test_on_disk.py::test_m2_a_client_was_told_more_than_the_stream_has",
     ),
