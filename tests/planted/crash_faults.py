@@ -167,7 +167,7 @@ CRASH_FAULTS = [
     Fault(
         "the told that a snapshot is of is not remembered",
         "service.py",
-        "        self._remember(self.told_seq, self.chain)\n",
+        "        self._receipts.remember(self.told_seq, self.chain)\n",
         "",
         "test_on_disk.py::test_who_was_told_something_asks_an_engine_that_begins_right_behind_it",
     ),
