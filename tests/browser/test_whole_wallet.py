@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
+from browser.answers import post
 from browser.window import CHROMIUM
 from playwright.async_api import Browser, expect
-from running_purse import RunningPurse, running_purse
+from running_purse import running_purse
 
 SEEN_WITHIN_MS = 1_000 if os.environ.get("PURSE_SOAK") else 15_000
 
@@ -19,13 +18,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="`purse up` was written for Linux"),
     pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"there is no {CHROMIUM} to look through"),
 ]
-
-
-def post(wallet: RunningPurse, path: str, body: dict[str, object]) -> int:
-    headers = {"Authorization": f"Bearer {wallet.key}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{wallet.url}{path}", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return int(answer.status)
 
 
 async def test_the_meter_moves_with_a_hold_and_with_its_settle(browser: Browser, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from engine.core.documents import BudgetStatus, Status
 from web import statement
 from web.html import Html, element, fill, hidden, joined
 from web.page import bar_edges
-from web.pages.amounts import amount, counted
+from web.pages.amounts import NO_FIGURE, amount, counted
 from web.pages.budget_words import BUDGET
 from web.statement import Shares, tenths
 from web.words import WORDS
@@ -39,14 +39,14 @@ def _panel(budget: BudgetStatus, chosen: bool, *, now: int) -> Html:
         ),
         value=tenths(min(1000, share.used)),
         meter=WORDS.unknown if over else statement.meter_words(share),
-        lines=_lines(budget, share),
+        lines=_lines(budget, share, blank=over),
         resets=resets,
         notes=joined(element("p", text, class_=kind) for kind, text in notes if text),
         **bar_edges(share),
     )  # fmt: skip
 
 
-def _lines(budget: BudgetStatus, share: Shares) -> Html:
+def _lines(budget: BudgetStatus, share: Shares, *, blank: bool) -> Html:
     lines = [
         ("spent", BUDGET.spent, share.spent, budget.settled),
         ("others", BUDGET.others, share.others, budget.extra),
@@ -58,8 +58,8 @@ def _lines(budget: BudgetStatus, share: Shares) -> Html:
             "panel_line.html",
             line=line,
             name=name,
-            share=WORDS.percent.format(share=tenths(tenth)),
-            amount=amount(value, budget.scale),
+            share=NO_FIGURE if blank else WORDS.percent.format(share=tenths(tenth)),
+            amount="" if blank else amount(value, budget.scale),
             not_there=hidden(line == "others" and not budget.source and not value),
         )
         for line, name, tenth, value in lines
