@@ -40,15 +40,20 @@ class RunningPurse:
                 os.kill(int(child), signal.SIGKILL)
 
 
+def environment() -> dict[str, str]:
+    """Of a `purse` in a child process: no setting of whoever runs the tests gets into it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PURSE_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 @contextmanager
 def running_purse(data: Path, *options: str) -> Iterator[RunningPurse]:
     """Runs on any free port until the context ends."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PURSE_")}
     command = [sys.executable, "-m", "commonpurse", "up", "--data", str(data), "--port", "0", *options]
     with open(data.with_suffix(".err"), "w") as said:
         process = subprocess.Popen(
             command,
-            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import os
 import re
 import signal
 import sys
@@ -27,7 +26,7 @@ from browser.at_sequence import NS, Event, events
 from browser.readings import WAIT_S, Reading, Readings, Shown
 from browser.window import CHROMIUM
 from playwright.async_api import Browser, BrowserContext, Page, expect
-from running_purse import RunningPurse, running_purse
+from running_purse import RunningPurse, environment, running_purse
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="`purse up` was written for Linux"),
@@ -143,11 +142,10 @@ async def traffic(wallet: RunningPurse, folder: Path) -> AsyncIterator[None]:
     moments = (began + timedelta(seconds=n / ROWS_A_SECOND) for n in range(ROWS))
     rows = (f"{at:%Y-%m-%d %H:%M:%S.%f},{(n % 7 + 1) * 111},{n % 130 * 4}" for n, at in enumerate(moments))
     trace.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows, ""]))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PURSE_")}
     options = ("--speed", "1", "--concurrency", "16", "--label", "provider=trace", "--json")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "commonpurse", "drive", str(trace), *options, "--url", wallet.url, "--key", wallet.key,
-        env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment(),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -173,7 +171,9 @@ async def test_an_answer_streams_and_who_does_not_fit_is_told_why(scene: Scene) 
     await expect(first.locator("#answer")).to_contain_text("You asked", timeout=WAIT_MS)
     await second.get_by_role("button", name="Ask", exact=True).click()  # all is held for the first, or spent by now
     refusal = second.locator("#refusal")
-    await expect(refusal).to_have_text(re.compile(r"\w+ \w+ \w+"), timeout=WAIT_MS)
+    await expect(refusal).to_have_text(
+        re.compile(r"^Other calls are using what is left\.|It does not reset\.$"), timeout=WAIT_MS
+    )
     await expect(refusal).to_be_visible()
     await expect(second.get_by_label("Your question")).to_have_value(QUESTION)
     await expect(second.locator("#answer")).to_have_text("")

@@ -11,6 +11,7 @@ from html import unescape
 
 import pytest
 from browser.office import END, START, TODAY, YESTERDAY, office
+from browser.stage import neurons, standing
 from desk_client import KEY, Desk
 
 from engine.core.documents import AlertShown, Point, Series
@@ -19,6 +20,7 @@ from engine.errors import NoAnswer
 from web.pages import pace
 from web.pages.charts import Chart, Line, draw
 from web.pages.pace import Mark, Pace, Step
+from web.pages.panels import panels
 
 NS = 1_000_000_000
 HOUR = 3600 * NS
@@ -97,6 +99,15 @@ async def test_a_wallet_that_does_not_answer_is_a_page_and_no_figure(desk: Desk)
     page = said(await text(desk, "/budget", status=503))
     assert "The wallet does not answer now." in page
     assert "% used" not in page
+
+
+def test_no_amount_of_a_period_that_is_over_stands_in_its_panel() -> None:
+    status = standing(neurons())
+    resets_at = status.budgets[0].resets_at
+    before, after = (said(panels(status, "neurons", now=now)) for now in (resets_at - 1, resets_at))
+    assert "5,281.4" in before
+    assert "No figure yet" in after
+    assert "5,281.4" not in after
 
 
 async def test_how_old_the_providers_figure_is_stands_there(desk: Desk) -> None:
