@@ -12,7 +12,8 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -35,7 +36,7 @@ from engine.client import Purse
 ROOT = Path(__file__).parents[1]
 STRANGERS, OPERATORS, STALLED = 500, 3, 20
 PAIRS_PER_S = 100.0
-ROUNDS, SECONDS, STALLED_S = 3, 5.0, 45.0
+ROUNDS, SECONDS, STALLED_S = 6, 3.0, 45.0
 SECONDS_QUICK = 2.0
 WARM_UP_S = 1.0
 EVENTS_PER_S_MAX = 4.0  # and one more at the edge of a stretch
@@ -61,7 +62,7 @@ each = "user"
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """One stretch of paced holds: their times in ms, in order of size; CPU of web and engine; what viewers heard."""
+    """One stretch of paced holds: their times in ms, in order of size; CPU s of web and engine; what viewers heard."""
 
     straight_ms: list[float]
     through_ms: list[float]
@@ -138,9 +139,7 @@ class _Bench:
             async with self._watching(strangers, stalled=0) as (watchers, opened):
                 watched.append(await self._stretch(seconds, watchers))
         async with self._watching(strangers, stalled=STALLED) as (watchers, all_in):
-            async with asyncio.timeout(STALLED_WAIT_S):
-                while await self._viewers() < all_in.open + STALLED:
-                    await asyncio.sleep(POLL_S)
+            await self._until_in(all_in.open + STALLED)
             stalled = await self._stretch(stalled_seconds, watchers)
             let_go = all_in.open + STALLED - await self._viewers()
         return Measured(quiet, watched, stalled, opened, let_go)
@@ -164,6 +163,13 @@ class _Bench:
         async with self._session.get("/metrics") as answer:
             (line,) = [one for one in (await answer.text()).splitlines() if one.startswith("purse_sse_viewers ")]
             return int(float(line.split()[1]))
+
+    async def _until_in(self, count: int) -> None:
+        gives_up_at = time.monotonic() + STALLED_WAIT_S
+        while (there := await self._viewers()) < count:
+            if time.monotonic() > gives_up_at:
+                raise TimeoutError(f"the web knows of {there} viewers, {count} have come")
+            await asyncio.sleep(POLL_S)
 
     @asynccontextmanager
     async def _watching(
@@ -217,19 +223,22 @@ async def _bench(wallet: Wallet) -> AsyncIterator[_Bench]:
 
 
 def figures(measured: Measured) -> Iterator[Figure]:
-    """Latencies are the median of the rounds; the ratio is the median of each round's own."""
-    pairs = list(zip(measured.quiet, measured.watched, strict=True))
+    """Latencies over all rounds together. The noise is the same ratio between rounds that none watched."""
     for way, of in (("straight to the engine", _straight), ("through the web", _through)):
         for share, name in ((0.50, "p50"), (0.99, "p99")):
-            before, after = (
-                [percentile(of(stretch), share) for stretch in those] for those in zip(*pairs, strict=True)
-            )
-            yield Figure(f"viewers: a hold {way}, {name}, none watch", statistics.median(before), "ms")
-            yield Figure(f"viewers: a hold {way}, {name}, all watch", statistics.median(after), "ms")
-            ratio = statistics.median(two / one for one, two in zip(before, after, strict=True))
-            yield Figure(f"viewers: a hold {way}, {name}, ratio", ratio, "x")
+            one, all_ = (_latency(those, of, share) for those in (measured.quiet, measured.watched))
+            yield Figure(f"viewers: a hold {way}, {name}, none watch", one, "ms")
+            yield Figure(f"viewers: a hold {way}, {name}, all watch", all_, "ms")
+            yield Figure(f"viewers: a hold {way}, {name}, ratio", all_ / one, "x")
+            if len(measured.quiet) > 1:
+                noise = _latency(measured.quiet[1::2], of, share) / _latency(measured.quiet[::2], of, share)
+                yield Figure(f"viewers: a hold {way}, {name}, noise of that ratio", noise, "x")
     yield from _costs(measured)
     yield from _events(measured)
+
+
+def _latency(stretches: Sequence[Stretch], of: Callable[[Stretch], list[float]], share: float) -> float:
+    return percentile(sorted(took_ms for stretch in stretches for took_ms in of(stretch)), share)
 
 
 def _straight(stretch: Stretch) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from web import bell
 from web.bell import Bell
@@ -23,7 +24,7 @@ async def test_all_are_woken_in_order_and_others_have_their_turn_in_between() ->
         await asyncio.sleep(0)  # a turn of the loop, as everybody else has it
         seen.append(len(woken))
     assert woken == list(range(count))
-    assert max(later - earlier for earlier, later in zip(seen, seen[1:], strict=False)) == bell.WOKEN_AT_ONCE
+    assert max(later - earlier for earlier, later in pairwise(seen)) == bell.WOKEN_AT_ONCE
     await asyncio.gather(*viewers)
 
 
