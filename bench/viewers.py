@@ -43,22 +43,12 @@ EVENTS_PER_S_MAX = 4.0  # and one more at the edge of a stretch
 STALLED_WAIT_S = 60.0
 POLL_S = 0.05
 
-PLAN = """
-[budgets.shared]
-unit = "usd"
-limit = "9000000"
-public = "amounts"
-
-[budgets.month]
-unit = "usd"
-limit = "9000000"
-per = "month"
-
-[budgets.user-daily]
-unit = "usd"
-limit = "9000000"
-each = "user"
-"""
+BUDGETS = {"shared": 'public = "amounts"', **{name: f'per = "{name}"' for name in ("hour", "week", "month", "year")}}
+PLAN = "".join(
+    f'[budgets.{name}]\nunit = "usd"\nlimit = "9000000"\n{rule}\n'
+    for name, rule in {**BUDGETS, "user-daily": 'each = "user"'}.items()
+)
+"""Five budgets that all see, and one for each user: an event of some 2 KB."""
 
 
 class Stretch(msgspec.Struct, frozen=True):

@@ -22,7 +22,8 @@ from bench.loop import loop_factory
 
 OPEN_WAIT_S = 60.0
 AT_ONCE = 50  # connections that are being opened at a time
-STALLED_BUFFER = 4_096  # bytes: so that it is full soon
+STALLED_BUFFER = 4_096  # bytes: so that it is full soon ...
+STALLED_SEGMENT = 536  # ... and the server's as well, which loopback's large segments would make 2.5 MB
 
 
 class Watch(msgspec.Struct, frozen=True):
@@ -164,6 +165,7 @@ class Watching:
 def _stalled(watch: Watch) -> socket.socket:
     stalled = socket.socket()
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, STALLED_BUFFER)
+    stalled.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, STALLED_SEGMENT)
     stalled.connect(("127.0.0.1", watch.port))
     stalled.sendall(watch.strangers)
     return stalled

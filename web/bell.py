@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 WOKEN_AT_ONCE = 10
-"""Viewers a turn of the event loop. 500 in one turn held up whoever asked meanwhile for 15 ms of CPU; ten at a time, for 0.4."""
+"""Viewers a turn of the event loop. 500 in one turn held up whoever asked for 15 ms of CPU; ten at a time, for 0.4."""
 
 
 class Bell:
