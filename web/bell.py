@@ -22,7 +22,7 @@ class Bell:
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[bool] = loop.create_future()
         self._waiting[waiting] = None
-        late = loop.call_later(within_s, _answer, waiting, False)  # a third of what `asyncio.timeout` takes
+        late = loop.call_later(within_s, _answer, waiting, False)  # less work than `asyncio.timeout`
         try:
             return await waiting
         finally:
