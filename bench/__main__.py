@@ -34,8 +34,8 @@ QUICK_S = 1.0
 FOLDER_PREFIX = "purse-bench-"
 
 
-class CoreFailedError(RuntimeError):
-    """The child that measures the core ended with an error of its own."""
+class ChildFailedError(RuntimeError):
+    """A child that measures something by itself ended with an error of its own."""
 
 
 @click.command()
@@ -45,7 +45,10 @@ class CoreFailedError(RuntimeError):
     "--runs", default=1, show_default=True, help="Rounds over everything; the median is told. 5 for the record."
 )
 @click.option(
-    "--only", default="", metavar="TEXT", help='Only what has this in its name: "256", "redis", "core", "proxy".'
+    "--only",
+    default="",
+    metavar="TEXT",
+    help='Only what has this in its name: "256", "redis", "core", "proxy", "viewers".',
 )
 @click.option("--litellm", is_flag=True, help="Install LiteLLM into .venv/litellm first, if it is not there.")
 @click.option(
@@ -89,6 +92,7 @@ async def _bench(plan: Plan) -> None:
         report.show_machine(console, here, before)
         contenders = _contenders(console)
         figures = await _core(plan) if plan.wants("core") else []
+        viewers = await _figures("bench.viewers", plan, "--json") if plan.wants("viewers") else []
         measured = await _measure(plan, contenders, root)
         rounds = 1 if plan.quick else max(ROUNDS_LEAST, plan.runs)
         proxies = await measure_proxies(
@@ -96,12 +100,13 @@ async def _bench(plan: Plan) -> None:
         )
         after = machine.syncs(root)
     report.show(console, measured, figures, PURSE)
+    report.show_viewers(console, viewers)
     show.show(console, proxies, rounds)
     console.print(f"fdatasync of 4 KiB afterwards: p50 {after.p50_ms:.2f} ms, p99 {after.p99_ms:.2f} ms")
     if plan.only:
         console.print(f"only a part was measured: {RESULTS.name} stays as it was")
         return
-    made = [*report.rows(measured, figures, PURSE), *show.rows(proxies)]
+    made = [*report.rows(measured, [*figures, *viewers], PURSE), *show.rows(proxies)]
     report.write(RESULTS, report.Results(made, report.machine_facts(here, before, after), plan.seconds, plan.runs))
     console.print(f"median of {plan.runs}; written to {RESULTS}")
 
@@ -122,11 +127,11 @@ async def _core(plan: Plan) -> list[Figure]:
     return [figure for module in ("bench.core", "bench.users") for figure in await _figures(module, plan)]
 
 
-async def _figures(module: str, plan: Plan) -> list[Figure]:
+async def _figures(module: str, plan: Plan, *options: str) -> list[Figure]:
     _say(module)
     quick = ["--quick"] if plan.quick else []
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", module, *quick, cwd=RESULTS.parents[1], stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", module, *options, *quick, cwd=RESULTS.parents[1], stdout=asyncio.subprocess.PIPE
     )
     try:
         said, _ = await process.communicate()
@@ -135,7 +140,7 @@ async def _figures(module: str, plan: Plan) -> list[Figure]:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise CoreFailedError(f"{module} ended with status {process.returncode}")
+        raise ChildFailedError(f"{module} ended with status {process.returncode}")
     return [msgspec.json.decode(line, type=Figure) for line in said.splitlines()]
 
 

@@ -27,6 +27,9 @@ a record that stands before anybody hears of it. From a few callers on the appen
 """
 
 
+FINE_UNITS = frozenset({"x", "ms", "s/s", "events/s"})  # told with decimals
+
+
 class Row(msgspec.Struct, frozen=True):
     """One figure. `target` is in the figure's own unit, made from the same run where there is a peer to compare with.
 
@@ -143,7 +146,13 @@ def show(console: Console, measured: Measured, figures: Sequence[Figure], ours: 
     if measured:
         console.print(_table(measured, ours))
     if figures:
-        console.print(_core_table(figures))
+        console.print(_figures_table("The pure core alone, one process, CPU time", figures))
+
+
+def show_viewers(console: Console, figures: Sequence[Figure]) -> None:
+    """What `bench.viewers` found, where it was measured."""
+    if figures:
+        console.print(_figures_table("Holds while others watch live, and what that costs", figures))
 
 
 def _table(measured: Measured, ours: Contender) -> Table:
@@ -193,13 +202,13 @@ def _times(ratio: float | None) -> str:
     return f"{ratio:.2f}" if ratio is not None else ""
 
 
-def _core_table(figures: Sequence[Figure]) -> Table:
-    table = Table(title="The pure core alone, one process, CPU time", title_justify="left", title_style="bold")
+def _figures_table(title: str, figures: Sequence[Figure]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("")
     table.add_column("", justify="right")
     table.add_column("wanted", justify="right")
     for figure in figures:
-        shown = f"{figure.value:,.2f}" if figure.unit == "x" else f"{figure.value:,.0f}"
+        shown = f"{figure.value:,.2f}" if figure.unit in FINE_UNITS else f"{figure.value:,.0f}"
         wanted = "" if figure.at_most is None else f"{_met(figure)} (at most {figure.at_most:,g})"
         table.add_row(figure.name, f"{shown} {figure.unit}", wanted)
     return table

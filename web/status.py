@@ -20,6 +20,7 @@ from engine.core.messages import (
 )
 from engine.errors import NoAnswer
 from web import statement
+from web.bell import Bell
 from web.known import Known
 from web.moments import format_bound, format_moment
 from web.problems import Problem, unavailable
@@ -31,6 +32,7 @@ INTERVAL_S = 0.25  # at most four documents a second
 STALE_S = 5.0  # the projector's heartbeat comes every second
 AGE_STEP_S = 1.0
 KEEP_ALIVE_S = 15.0
+STILL_HERE = b": still here\n\n"
 RETRY_MS = 5_000  # how long a browser waits before it connects again
 VIEWERS_MAX = 1_000
 CATCH_UP_S = 0.5
@@ -149,7 +151,7 @@ class Board:
         self._stale = False
         self._frames: dict[Audience, bytes] = {}
         self._version = 0
-        self._changed = asyncio.Event()
+        self._bell = Bell()
         self._viewers = 0
         self._answered_seq = self._folded_seq = 0
         self.closed = False
@@ -202,13 +204,12 @@ class Board:
     def _announce(self) -> None:
         self._frames.clear()
         self._version += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._bell.ring()
 
     def close(self) -> None:
         """End every viewer's stream, so that the process can stop."""
         self.closed = True
-        self._changed.set()
+        self._bell.ring()
 
     # --- asked for ----------------------------------------------------------------------------------------------------
 
@@ -252,16 +253,11 @@ class Board:
         yield b"retry: %d\n\n" % RETRY_MS
         seen = 0
         while not self.closed:
-            changed = self._changed
             if self._version != seen:
                 seen = self._version
                 yield self.frame(audience)
-                continue
-            try:
-                async with asyncio.timeout(KEEP_ALIVE_S):
-                    await changed.wait()
-            except TimeoutError:
-                yield b": still here\n\n"
+            elif not await self._bell.rung(within_s=KEEP_ALIVE_S):
+                yield STILL_HERE
 
     @property
     def live(self) -> bool:
@@ -272,16 +268,11 @@ class Board:
         """True for each newer document, at most one in `every_s`; False where none came for so long."""
         seen = 0
         while not self.closed:
-            changed = self._changed
             if self._version != seen and self._latest is not None:
                 seen = self._version
                 yield True
                 await asyncio.sleep(every_s)
-                continue
-            try:
-                async with asyncio.timeout(keep_alive_s):
-                    await changed.wait()
-            except TimeoutError:
+            elif not await self._bell.rung(within_s=keep_alive_s):
                 yield False
 
     def admit(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from aiohttp import web
 
@@ -10,9 +11,10 @@ from web.answers import json_response
 from web.auth import Caller
 from web.desk import Desk
 from web.routes import Route
-from web.status import Audience, document
+from web.status import Audience, Board, document
 
 WRITE_TIMEOUT_S = 10.0  # a viewer that takes nothing for so long is gone
+AT_ONCE_BYTES_MAX = 16_384  # well below the 64 KiB at which a transport makes its writer wait
 
 
 def _audience(caller: Caller) -> Audience:
@@ -25,21 +27,37 @@ async def _status(_request: web.Request, desk: Desk, caller: Caller) -> web.Resp
 
 
 async def _stream(request: web.Request, desk: Desk, caller: Caller) -> web.StreamResponse:
-    """Events until the viewer leaves or the process stops. A slow viewer only ever waits for itself."""
-    desk.board.admit()
+    return await stream(request, desk.board, desk.board.frames(_audience(caller)))
+
+
+async def stream(request: web.Request, board: Board, frames: AsyncIterator[bytes]) -> web.StreamResponse:
+    """Send one more viewer these events until the viewer leaves or they end. A slow viewer only ever waits for itself.
+
+    Raises `Problem` 503 when too many watch.
+    """
+    board.admit()
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
     try:
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        )
         await response.prepare(request)
-        async for frame in desk.board.frames(_audience(caller)):
+        async for frame in frames:
+            if _is_taken_at_once(request, frame):
+                await response.write(frame)
+                continue
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await response.write(frame)
     except (ConnectionError, TimeoutError):
         pass  # a closed tab is not an error
     finally:
-        desk.board.leave()
+        board.leave()
     return response
+
+
+def _is_taken_at_once(request: web.Request, frame: bytes) -> bool:
+    """Nothing is under way to this viewer and there is room for the frame: the write cannot wait, no timeout is due."""
+    transport = request.transport
+    return transport is not None and not transport.get_write_buffer_size() and len(frame) <= AT_ONCE_BYTES_MAX
 
 
 ROUTES = (

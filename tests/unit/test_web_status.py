@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from fake_purse import NS, FakePurse
 
 from engine.core.documents import Status
 from engine.errors import NoAnswer
-from web import status
+from web import status, watching
 from web.known import Known
 from web.status import Board
 
@@ -215,6 +216,28 @@ async def test_a_quiet_stream_gives_signs_of_life(desk: Desk, monkeypatch: pytes
     monkeypatch.setattr(status, "KEEP_ALIVE_S", 0.01)
     viewer = await watch(desk)
     assert await viewer.event() == {"": "still here"}
+
+
+async def test_a_viewer_that_never_reads_is_let_go_and_holds_up_nobody(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "WRITE_TIMEOUT_S", 0.05)
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        deaf.connect(("127.0.0.1", desk.client.server.port))
+        deaf.sendall(b"GET /v1/status/stream HTTP/1.1\r\nHost: here\r\n\r\n")
+        viewer = await watch(desk)
+        newest = await desk.purse.status()
+        assert newest is not None
+        async with asyncio.timeout(60):
+            while desk.board.viewers < 2:
+                await desk.get("/livez")
+            while desk.board.viewers > 1:
+                newest = msgspec.structs.replace(newest, seq=newest.seq + 1)
+                desk.board.show(newest)
+                while (await viewer.status())["seq"] < newest.seq:
+                    pass
+    assert desk.board.viewers == 1
 
 
 async def test_the_streams_end_when_the_process_stops(desk: Desk) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Final
@@ -31,8 +30,8 @@ from web.pages.spenders import by_label, spenders
 from web.pages.stopped import forms, options, stopped
 from web.pages.troubles import alerts, flags, refusals, source
 from web.problems import Problem
-from web.status import RETRY_MS, Board
-from web.watching import WRITE_TIMEOUT_S
+from web.status import RETRY_MS, STILL_HERE, Board
+from web.watching import stream
 
 REFRESH_S: Final = 5.0  # everything but the figures on top is read again at most so often
 CHARTS: Final = "uplot.js"
@@ -159,19 +158,7 @@ def parts_of(looked: Looked, visitor: SignedIn, *, now: int) -> Parts:
 async def _stream(request: web.Request, desk: Desk, visitor: SignedIn) -> web.StreamResponse:
     """Parts that have changed, until the viewer leaves or the process stops. Opening it is one look, on record."""
     choice = (await looked_at(request, desk)).choice
-    desk.board.admit()
-    try:
-        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        response = web.StreamResponse(headers=headers)
-        await response.prepare(request)
-        async for frame in _frames(request, desk, visitor, choice):
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
-                await response.write(frame)
-    except (ConnectionError, TimeoutError):
-        pass  # a closed tab is not an error
-    finally:
-        desk.board.leave()
-    return response
+    return await stream(request, desk.board, _frames(request, desk, visitor, choice))
 
 
 async def _frames(request: web.Request, desk: Desk, visitor: SignedIn, choice: Choice) -> AsyncIterator[bytes]:
@@ -180,7 +167,7 @@ async def _frames(request: web.Request, desk: Desk, visitor: SignedIn, choice: C
     read_at, read_seq = float("-inf"), -1
     async for status, live in _shown(desk.board):
         if status is None:
-            yield b": still here\n\n"
+            yield STILL_HERE
             continue
         now = desk.purse.now()
         parts = top_parts(status, choice, now=now, live=live)
