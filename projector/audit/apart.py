@@ -11,7 +11,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -118,7 +118,8 @@ def verdict_of(deciding: Deciding) -> Verdict:
 async def deciding_apart(task: Task) -> AsyncIterator[asyncio.Task[Verdict]]:
     """Begin to decide in a process of its own; await the task for its verdict. The process ends with the block."""
     async with child("projector.audit.apart") as process:
-        waiting = asyncio.create_task(_verdict(process, task))
+        await _ask(process, task)
+        waiting = asyncio.create_task(_verdict(process))
         try:
             yield waiting
         finally:
@@ -135,8 +136,18 @@ class _Said(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-async def _verdict(process: asyncio.subprocess.Process, task: Task) -> Verdict:
-    out, _ = await process.communicate(_encoder.encode(task))
+async def _ask(process: asyncio.subprocess.Process, task: Task) -> None:
+    """Returns when all is said: whoever reads a file next lets nothing else run here, and both should work at once."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError, ConnectionResetError):  # it has ended; its verdict says so
+        process.stdin.write(_encoder.encode(task))
+        await process.stdin.drain()
+        process.stdin.close()
+        await process.stdin.wait_closed()
+
+
+async def _verdict(process: asyncio.subprocess.Process) -> Verdict:
+    out, _ = await process.communicate()
     try:
         said = msgspec.json.decode(out, type=_Said)
     except msgspec.DecodeError as error:
