@@ -82,13 +82,16 @@ async def wallet_in_use(server: EmbeddedServer, wallet: str, data: Path) -> Asyn
     """A wallet with engine and projector, both with their witness, on which some calls have been made."""
     async with (
         wallet_on(server.url, wallet),
-        engine_on(server.url, wallet, data=data, snapshots=False),
-        projector_on(server.url, wallet, data=data, snapshots=False),
+        engine_on(server.url, wallet, data=data, snapshots=False) as started,
+        projector_on(server.url, wallet, data=data, snapshots=False) as shown,
         Purse.connect(server.url, wallet=wallet) as purse,
     ):
         for number in range(CALLS):
             assert isinstance(await purse.hold({"usd": "0.05"}, id=f"h{number}"), Held)
             assert isinstance(await purse.settle(f"h{number}", {"usd": "0.04"}), Settled)
+        await eventually(lambda: shown.service._seen().told == started.service.told_seq)
+        seen = shown.service._seen().seq
+        await eventually(lambda: shown.service._kept is not None and shown.service._kept.seq >= seen)
         yield purse
 
 
