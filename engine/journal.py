@@ -39,7 +39,6 @@ STREAM_POLL_S = 0.5
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})  # the place is taken; 10164 is what a cluster may say
 NOT_FOUND = frozenset({10037, 10059})  # no message, no stream
 STREAM_EXISTS = 10058  # with other settings; with the same it is no error
-DUPLICATE_IN_PROCESS = 10158
 NO_RESPONDERS = "503"
 UNAVAILABLE = 503
 NO_STREAM = 404
@@ -333,16 +332,9 @@ class Journal:
         """Append to the record of who looked, beside the stream. Raises as `append`."""
         await self._store(self.names.subject("look"), line, {}, wait_s)
 
-    async def kept(self, bucket: str, key: str) -> bytes | None:
-        """The document at this key, None if there is none. Raises `NoAnswer` and `StreamRefused`."""
-        got = await self.api(f"STREAM.MSG.GET.KV_{bucket}", {"last_by_subj": f"$KV.{bucket}.{key}"}, _Got)
-        if got.error is not None and got.error.err_code not in NOT_FOUND:
-            raise StreamRefused(got.error.description, code=got.error.err_code)
-        return base64.b64decode(got.message.data) if got.message is not None else None
-
     async def put_once(self, subject: str, data: bytes, *, msg_id: str, wait_s: float) -> None:
         """Put a message on whatever stream takes this subject, if none was ever put there. Raises as `append`."""
-        headers = {"Nats-Msg-Id": msg_id, "Nats-Expected-Last-Subject-Sequence": "0"}
+        headers = {"Nats-Msg-Id": msg_id, EXPECTED: "0"}
         await self._store(subject, data, headers, wait_s)
 
     async def _store(self, subject: str, data: bytes, headers: dict[str, str], wait_s: float) -> Appended:

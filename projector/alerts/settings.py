@@ -51,7 +51,7 @@ from projector.alerts.rules import (
     Runaway,
 )
 from projector.alerts.target import TargetKind, TargetSettings
-from projector.delivery.secrets import secret_of, webhook_address
+from projector.secrets import secret_of, webhook_address
 
 TARGETS_MAX = 8
 TIMEOUT_S, TIMEOUT_S_MAX = 10, 15

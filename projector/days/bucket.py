@@ -118,7 +118,8 @@ class Bucket:
         """As of now, all of the same moment. Raises `NoAnswer` and `StreamRefused` where only the bucket has one."""
         found = {key: self._projection.details.document(key) for key in keys}
         for key in [key for key, document in found.items() if document is None]:
-            found[key] = await self._journal.kept(self.name, detail_key(key))
+            kept = await self._journal.last_kept(self.name, detail_key(key))
+            found[key] = kept.data if kept is not None else None
         return [msgspec.Raw(document) for document in found.values() if document]
 
     async def _put(self, key: str, document: bytes) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import cast, get_args
 from urllib.parse import urlsplit
@@ -21,13 +20,11 @@ from engine.errors import Misconfigured
 from engine.plan_file import read
 from projector.observers.fitting import unfit
 from projector.observers.kinds import KINDS, Name
+from projector.secrets import is_here, secret_of
 
 OBSERVERS_MAX = 16
 EVERY_S_MIN = 30  # the figures are minutes old anyway, and the reports have limits of their own
 EVERY_S_MAX = 24 * 3600
-KEY_CHARS_MAX = 1_024
-_KEY = re.compile(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", re.ASCII)
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,127}", re.ASCII)  # capitals: a key here by mistake is not repeated
 _ACCOUNT = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
@@ -109,7 +106,7 @@ def _observer(name: str, written: object, environment: Mapping[str, str]) -> Obs
         account=table.account,
         every_s=table.every_s,
         base_url=_base_url(table.base_url, place) or KINDS[source].base_url,
-        key=_key(table.key_env, environment, place),
+        key=secret_of(table.key_env, environment, f"{place}.key_env"),
     )
 
 
@@ -155,27 +152,9 @@ def _base_url(written: str, place: str) -> str:
         raise wrong from None
     if parts.query or parts.fragment or parts.username is not None or not host:
         raise wrong
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(host)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_here(host)):
         raise wrong
     return written.rstrip("/")
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _key(variable: str, environment: Mapping[str, str], place: str) -> str:
-    if not _VARIABLE.fullmatch(variable):
-        raise Misconfigured(f"{place}.key_env: expected the name of an environment variable in capitals, never the key")
-    key = environment.get(variable, "").strip()
-    if not key:
-        raise Misconfigured(f"{place}.key_env: the environment variable {variable} is not set")
-    if not _KEY.fullmatch(key):
-        raise Misconfigured(f"{place}.key_env: {variable} holds no key; expected printable characters without spaces")
-    return key
 
 
 def _check_budget(observer: ObserverSettings, plan: Plan, at: int) -> None:

@@ -20,7 +20,7 @@ from engine.core.limits import NAME_CHARS_MAX
 from engine.errors import Misconfigured
 from engine.journal import servers_of
 from engine.plan_file import read
-from projector.delivery.secrets import secret_of, webhook_address
+from projector.secrets import secret_of, webhook_address
 
 FIELDS = ("nats_url_env", "subject", "webhook_url_env", "webhook_secret_env")
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)

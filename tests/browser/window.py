@@ -18,9 +18,9 @@ FLAGS = [
 # Tells the console of what the policy forbade, whatever the browser itself prints, and notes everything that jumped.
 _WATCH = """
 addEventListener("securitypolicyviolation", (event) => console.error(`forbidden: ${event.violatedDirective}`));
-window.jumps = [];
-new PerformanceObserver((list) => window.jumps.push(...list.getEntries().map((entry) => entry.value)))
-  .observe({ type: "layout-shift", buffered: true });
+const jumps = [], watching = new PerformanceObserver((list) => jumps.push(...list.getEntries()));
+watching.observe({ type: "layout-shift", buffered: true });
+window.jumps = () => [...jumps.splice(0), ...watching.takeRecords()].map((entry) => entry.value);
 """
 
 

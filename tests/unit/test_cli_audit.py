@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
-import structlog
-from click.testing import CliRunner, Result
+from click.testing import Result
+from command_line import clean_environment, logs_as_before, run
 from records import recorded, seals_of, story, two_days, written
 from tampering import FOUND_BY_THE_CHAIN, cut, edited, forked
 
-from commonpurse.__main__ import purse
 from engine.journal import Stored
 from engine.recorded import Recorded
 from projector.seals.witness import SealWitness, path_of
 
+__all__ = ["clean_environment", "logs_as_before"]  # fixtures
+
 DAY = "2026-11-30"
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """The command sets what is logged, for its own process; here others come after it."""
-    before, level = structlog.get_config(), logging.getLogger("nats").level
-    yield
-    structlog.configure(**before)
-    logging.getLogger("nats").setLevel(level)
-
-
-@pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("PURSE_")] + ["NO_COLOR"]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(purse, arguments, catch_exceptions=False)
 
 
 def audit(stream: Sequence[Stored], path: Path, *arguments: str) -> Result:

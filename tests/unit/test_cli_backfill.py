@@ -5,41 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import logging
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-import structlog
-from click.testing import CliRunner, Result
+from click.testing import Result
+from command_line import clean_environment, logs_as_before, run
 from recorded_stories import write_raw
 from records import recorded
 from wallets import Books, budget
 
-from commonpurse.__main__ import purse
 from projector.export.raw import RawBounds
 
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """The command sets what is logged, for its own process; here others come after it."""
-    before, level = structlog.get_config(), logging.getLogger("nats").level
-    yield
-    structlog.configure(**before)
-    logging.getLogger("nats").setLevel(level)
-
-
-@pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("PURSE_")] + ["NO_COLOR"]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(purse, arguments, catch_exceptions=False)
+__all__ = ["clean_environment", "logs_as_before"]  # fixtures
 
 
 def record_of(books: Books) -> str:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import clean_environment, logs_as_before, run
 from records import recorded, story
 from tampering import FOUND_BY_THE_CHAIN
-from unit.test_cli_audit import DAY, _clean_environment, _logs_as_before, run, written
+from unit.test_cli_audit import DAY, written
 
 PLAN = """
 [budgets.jev]
@@ -16,7 +17,7 @@ unit = "usd"
 limit = "{limit}"
 """
 
-__all__ = ["_clean_environment", "_logs_as_before"]  # fixtures
+__all__ = ["clean_environment", "logs_as_before"]  # fixtures
 
 
 @pytest.fixture

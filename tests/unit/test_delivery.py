@@ -19,11 +19,11 @@ from engine.errors import Misconfigured
 from projector.delivery import delivery, sent
 from projector.delivery.delivery import BODY_BYTES_MAX, Delivery
 from projector.delivery.parcel import NotTaken, Parcel
-from projector.delivery.secrets import secret_of, webhook_address
 from projector.delivery.sent import Sent
 from projector.delivery.webhook import Webhook
 from projector.observers.fetch import open_session
 from projector.observers.pace import Pace
+from projector.secrets import secret_of, webhook_address
 
 SECRET = "a-secret-nobody-may-see"
 

@@ -38,7 +38,6 @@ from web.requests import (
 
 FREEZE_HOURS: Final = (1, 4, 24)
 _ID_BYTES = 12
-_NOT_SHOWN = frozenset({"token", "sure", "id", "back", "hours"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from web.moments import NS_PER_S
 from web.pages.past_words import DAYS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,7 +43,3 @@ def whole_date_words(day: date) -> str:
     """`Monday, 30 November 2026`."""
     weekday, month = DAYS.weekdays[day.weekday()], DAYS.months[day.month - 1]
     return DAYS.whole_date.format(weekday=weekday, day=day.day, month=month, year=day.year)
-
-
-def seconds_into(at: int, start: int) -> int:
-    return (at - start) // NS_PER_S

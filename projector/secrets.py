@@ -37,12 +37,13 @@ def webhook_address(written: str, place: str) -> str:
         raise wrong from None
     if len(written) > TEXT_CHARS_MAX or not host or parts.username is not None or parts.fragment:
         raise wrong
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(host)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_here(host)):
         raise wrong
     return written
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Whether this is this machine, so that nothing goes over a network unencrypted."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
