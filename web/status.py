@@ -166,10 +166,20 @@ class Board:
         return self._viewers
 
     def show(self, status: Status) -> None:
-        """This is the newest. Every viewer gets it, unless a newer one comes first."""
-        self._latest, self._shown_at, self._stale = status, time.monotonic(), False
-        self._folded_seq = max(self._folded_seq, status.seq)
+        """What the projector says by itself. Every viewer gets it, unless a newer one comes first."""
+        self._keep(status)
+        self._shown_at, self._stale = time.monotonic(), False
         self._announce()
+
+    def _keep(self, status: Status) -> None:
+        """The newest from here on, unless it was said before the one that is known and has come later."""
+        latest = self._latest
+        if latest is None:
+            self._shown_at = time.monotonic()
+        if latest is None or status.seq >= latest.seq or status.as_of >= latest.as_of:
+            self._latest = status
+            self._frames.clear()
+        self._folded_seq = max(self._folded_seq, status.seq)
 
     async def run(self) -> None:
         """Show what the projector says and notice when it stops saying it, until cancelled."""
@@ -214,11 +224,15 @@ class Board:
     # --- asked for ----------------------------------------------------------------------------------------------------
 
     async def now(self) -> Status:
-        """The status as the projector knows it this moment. Raises `Problem` 503 while there is none."""
+        """The status as the projector knows it this moment. Raises `Problem` 503 while there is none.
+
+        Whoever begins to watch afterwards sees none that is older: figures on a page never go back.
+        """
         await self.catch_up()
         status = await self._purse.status()
         if status is None:
             raise unavailable("no-status", "The projector has no figures yet.")
+        self._keep(status)
         return status
 
     def answered(self, seq: int) -> None:

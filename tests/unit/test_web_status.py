@@ -191,6 +191,31 @@ async def test_a_late_viewer_hears_the_latest_at_once(desk: Desk) -> None:
     assert (await second.status())["live"] is True
 
 
+async def test_who_asks_and_then_watches_never_sees_figures_go_back(desk: Desk) -> None:
+    await desk.purse.show()
+    await (await watch(desk)).status()
+    before = await desk.purse.status()
+    await desk.post("/v1/holds", {"amounts": {"neurons": "100"}})
+    asked = await desk.get("/v1/status")
+    viewer = await watch(desk)
+    assert (await viewer.status())["seq"] == asked["seq"]
+    assert before is not None
+    assert before.seq < asked["seq"]
+    desk.board.show(msgspec.structs.replace(before, as_of=before.as_of - 1))  # it was on its way meanwhile
+    assert (await viewer.status())["seq"] == asked["seq"]
+
+
+async def test_a_wallet_that_begins_again_is_shown_although_its_sequences_are_lower(desk: Desk) -> None:
+    await desk.hold("a", "0.5")
+    await desk.purse.show()
+    viewer = await watch(desk)
+    shown = await viewer.status()
+    newest = await desk.purse.status()
+    assert newest is not None
+    desk.board.show(msgspec.structs.replace(newest, seq=1, as_of=newest.as_of + NS))
+    assert (await viewer.status())["seq"] == 1 < shown["seq"]
+
+
 async def test_strangers_and_operators_hear_their_own_document(desk: Desk) -> None:
     await desk.purse.show()
     public, operator = await watch(desk), await watch(desk, key=KEY)
