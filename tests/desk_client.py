@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
+from api_document import CheckingClient
 from fake_purse import FakePurse
 
 from engine.core.plan import Budget, Plan
@@ -98,7 +99,7 @@ async def open_desk(
     app.middlewares.insert(0, _noting(came))
     server = TestServer(app)
     await server.start_server(auto_decompress=False)  # as `python -m web` does
-    async with TestClient(server) as client:
+    async with CheckingClient(server) as client:
         board = app[DESK].board
         running = [asyncio.create_task(board.run()), asyncio.create_task(app[DESK].keys.run())]
         try:

@@ -12,7 +12,9 @@ from web.auth import Caller
 from web.bodies import read_body
 from web.desk import Desk
 from web.moments import format_moment
+from web.problem_shapes import NoTargetProblem
 from web.problems import Problem
+from web.read_shapes import AlertsAnswer, AlertTestAnswer
 from web.requests import AlertTestBody
 from web.routes import Route
 
@@ -67,6 +69,7 @@ ROUTES = (
         method="GET", path="/v1/alerts", access="audit", handler=_list, tag="alerts",
         summary="The newest alerts, newest first, each with what became of it at each target.",
         answers={200: "At most 100. A delivery is new, sending, waiting, sent or missed.", **_CLOSED},
+        gives={200: (AlertsAnswer,)},
     ),
     Route(
         method="POST", path="/v1/alerts/test", access="admin", handler=_test, takes=AlertTestBody, body_optional=True,
@@ -75,5 +78,6 @@ ROUTES = (
             200: "What each target answered.", 400: "What was sent cannot be understood; `field` says where.",
             **_CLOSED, 404: "No such target, or no projector that sends alerts.",
         },
+        gives={200: (AlertTestAnswer,)}, problems=(NoTargetProblem,),
     ),
 )  # fmt: skip

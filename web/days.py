@@ -18,14 +18,20 @@ from web.answers import Body, json_response, percent
 from web.auth import Caller
 from web.desk import Desk
 from web.moments import format_bound, format_moment
+from web.problem_shapes import InvalidProblem, NotFoundProblem
 from web.problems import Problem
-from web.routes import Route
+from web.read_shapes import DayAnswer, DaysAnswer, DecisionLine
+from web.routes import Parameter, Route
 
 DAY_CHARS_MAX = 64
 SEQ_MAX = 2**63 - 1
 EVENTS_MAX = 1_000_000  # lines that one request may ask for
 WRITE_TIMEOUT_S = 30.0  # a reader that takes nothing for so long is gone
 NDJSON = "application/x-ndjson"
+AFTER = Parameter(
+    "after", "Begin behind the ask message of this sequence. 0, the default: at the beginning of the day.", 0, SEQ_MAX
+)
+LIMIT = Parameter("limit", "End after so many lines, and with a whole message: there may be a few more.", 1, EVENTS_MAX)
 
 log = structlog.get_logger()
 
@@ -201,7 +207,7 @@ async def stream_decisions(
     `head` comes before them all, `write` writes one.
     """
     day = day_of(request)
-    after, limit = number(request, "after", 0, SEQ_MAX), number(request, "limit", EVENTS_MAX, EVENTS_MAX)
+    after, limit = number(request, AFTER, 0), number(request, LIMIT, EVENTS_MAX)
     await desk.board.catch_up()
     span = _spans.decode(await desk.purse.read("span", day.encode()))
     if span is None:
@@ -239,14 +245,16 @@ async def _write_lines(
                 return
 
 
-def number(request: web.Request, name: str, default: int, most: int) -> int:
-    written = request.query.get(name)
+def number(request: web.Request, of: Parameter, default: int) -> int:
+    """What the request says of this whole number. Raises `BadAsk`."""
+    written = request.query.get(of.name)
     if written is None:
         return default
-    least = 0 if name == "after" else 1
+    assert of.least is not None
+    assert of.most is not None
     found = int(written) if written.isascii() and written.isdigit() and len(written) <= 19 else -1
-    if not least <= found <= most:
-        raise BadAsk(name, f"expected a whole number from {least} to {most}")
+    if not of.least <= found <= of.most:
+        raise BadAsk(of.name, f"expected a whole number from {of.least} to {of.most}")
     return found
 
 
@@ -260,7 +268,7 @@ ROUTES = (
     Route(
         method="GET", path="/v1/days", access="audit", handler=_all_days, tag="watching",
         summary="What was spent in each period of each shared budget, newest first.",
-        answers={200: "The days.", **CLOSED},
+        answers={200: "The days.", **CLOSED}, gives={200: (DaysAnswer,)},
     ),
     Route(
         method="GET", path="/v1/days/{day}", access="audit", handler=_one_day, tag="watching",
@@ -270,20 +278,19 @@ ROUTES = (
             400: "That is no name of a period.",
             **CLOSED, 404: "Nothing is recorded for it.",
         },
+        gives={200: (DayAnswer,)}, problems=(InvalidProblem, NotFoundProblem),
     ),
     Route(
         method="GET", path="/v1/days/{day}/events", access="audit", handler=_events, tag="watching",
         media_type=NDJSON, queue="events",
         summary="Every decision of a day of the wallet, one JSON object a line, in order; of a running day those so "
         "far. The cursor is the last line's `seq`: `?after=` it begins behind that message.",
-        query={
-            "after": "Begin behind the ask message of this sequence. 0, the default: at the beginning of the day.",
-            "limit": "End after so many lines, and with a whole message: there may be a few more.",
-        },
+        query=(AFTER, LIMIT),
         answers={
             200: "The lines. Fewer than `limit` are all there were.",
             400: "`after` or `limit` is no number.",
             **CLOSED, 404: "There was no such day.",
         },
+        gives={200: (DecisionLine,)}, problems=(InvalidProblem, NotFoundProblem),
     ),
 )  # fmt: skip

@@ -22,11 +22,13 @@ from web.auth import Caller
 from web.bodies import read_body, shown
 from web.desk import Desk
 from web.known import Terms
+from web.problem_shapes import NoPlanProblem, NoStatusProblem, NotPricedProblem, SlowDownProblem
 from web.problems import NO_RETRY, Problem
 from web.proxy.dialect import Call, Way
 from web.proxy.intake import Intake
 from web.proxy.options import Priced
 from web.proxy.upstreams import MAX_TOKENS_DEFAULT, Upstream
+from web.read_shapes import EstimateAnswer, EstimateShares
 from web.requests import EstimateBody
 from web.routes import Route
 from web.words import WORDS
@@ -182,5 +184,7 @@ ROUTES = (
             429: "Slow down: without a key, 60 estimates a minute. `seconds` says how long to wait.",
             503: "There are no figures yet.",
         },
+        gives={200: (EstimateShares, EstimateAnswer)},
+        problems=(NotPricedProblem, SlowDownProblem, NoPlanProblem, NoStatusProblem),
     ),
 )  # fmt: skip

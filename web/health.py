@@ -12,9 +12,11 @@ from web.answers import json_response
 from web.auth import Caller
 from web.desk import Desk
 from web.known import read_plan
+from web.problem_shapes import NotReadyProblem
 from web.problems import RETRY_WHEN_BACK_S, Problem
 from web.purse import Purse
-from web.routes import Route
+from web.read_shapes import LiveAnswer, ReadyAnswer
+from web.routes import Parameter, Route
 
 CHECK_TIMEOUT_S = 1.0
 
@@ -75,11 +77,13 @@ async def _has_status(purse: Purse) -> bool:
 ROUTES = (
     Route(
         method="GET", path="/livez", access="public", handler=_live, tag="health",
-        summary="This process answers.", answers={200: "It does."},
+        summary="This process answers.", answers={200: "It does."}, gives={200: (LiveAnswer,)},
     ),
     Route(
         method="GET", path="/readyz", access="public", handler=_ready, tag="health",
         summary="A hold would be decided now. `?verbose` says what was looked at.",
         answers={200: "It would.", 503: "It would not; `checks` says what is missing."},
+        gives={200: (ReadyAnswer,)}, problems=(NotReadyProblem,),
+        query=(Parameter("verbose", "Say what was looked at.", may_be_empty=True),),
     ),
 )  # fmt: skip

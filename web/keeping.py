@@ -15,7 +15,9 @@ from web.desk import Desk
 from web.keyring import TooManyKeys
 from web.keys import KEY_LABELS_MAX, KEYS_MAX, NAMEABLE, Key, hash_of, is_short_id, make_key
 from web.moments import NS_PER_S, format_moment
+from web.problem_shapes import OF_AN_ASK, NotFoundProblem, TooManyKeysProblem
 from web.problems import Problem
+from web.read_shapes import KeyMade, KeyRevoked, KeysAnswer
 from web.requests import KeyBody, RevokeKeyBody
 from web.routes import Route
 
@@ -164,15 +166,21 @@ ROUTES = (
         method="POST", path="/v1/keys", access="admin", handler=_new, takes=KeyBody, tag="keys",
         summary="Make a key. It is in this answer and never shown again.",
         answers={201: "`key` is the key; the rest is what `GET /v1/keys` shows.", **_ERRORS, 409: "Too many keys."},
+        gives={201: (KeyMade,)}, problems=(TooManyKeysProblem,),
     ),
     Route(
         method="GET", path="/v1/keys", access="admin", handler=_list, tag="keys",
         summary="All keys, newest first: whose they are and what they may, never the keys themselves.",
         answers={200: "The keys.", 401: _ERRORS[401], 403: _ERRORS[403], 503: _ERRORS[503]},
+        gives={200: (KeysAnswer,)},
     ),
     Route(
         method="POST", path="/v1/keys/{id}/revoke", access="admin", handler=_revoke, takes=RevokeKeyBody, tag="keys",
         summary="End a key for good. It may still settle, release and look at the holds it opened.",
-        answers={200: "Revoked, or revoked before.", **_ERRORS, 404: "There is no such key."},
+        answers={
+            200: "Revoked, or revoked before.", **_ERRORS, 404: "There is no such key.",
+            422: "The revocation's id stands for something else.",
+        },
+        gives={200: (KeyRevoked,)}, problems=(*OF_AN_ASK, NotFoundProblem),
     ),
 )  # fmt: skip

@@ -17,7 +17,9 @@ from web.auth import Caller
 from web.bodies import read_body
 from web.desk import Desk
 from web.known import read_plan
+from web.problem_shapes import OF_AN_ASK, NoPlanProblem, PlanConflictProblem
 from web.problems import no_plan
+from web.read_shapes import PlanAnswer
 from web.requests import (
     AdjustmentBody,
     FreezeBody,
@@ -29,6 +31,7 @@ from web.requests import (
     ThawBody,
 )  # fmt: skip
 from web.routes import Handler, Route
+from web.shapes import AdjustedAnswer, AdjustedLateAnswer, AgainAnswer, DoneAnswer, ObservedAnswer, PlannedAnswer
 from web.spending import id_of, key_of
 
 Identified = TypeVar("Identified", bound=IdentifiedBody)
@@ -92,40 +95,48 @@ ROUTES = (
         queue="settle",
         summary="The provider's own figure for one period of one budget.",
         answers={200: "Observed; `raised_by` says by how much what counts as used rose.", **_ERRORS},
+        gives={200: (ObservedAnswer, AgainAnswer)}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/adjustments", access="admin", takes=AdjustmentBody, tag="operating", keyed=True,
         handler=_adjust, summary="A correction of what was settled, up or down, with its reason.", answers=_DONE,
+        gives={200: (AdjustedAnswer, AdjustedLateAnswer, AgainAnswer)}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/freeze", access="admin", takes=FreezeBody, tag="operating", keyed=True,
         handler=_asks(FreezeBody, lambda reader, body, id: reader.freeze(body, id=id)),
         summary="Refuse new holds in a scope. Calls in progress are settled as always.", answers=_DONE,
+        gives={200: (DoneAnswer, AgainAnswer)}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/thaw", access="admin", takes=ThawBody, tag="operating", keyed=True,
         handler=_asks(ThawBody, lambda reader, body, id: reader.thaw(body, id=id)),
         summary="Lift the freeze of exactly this scope.", answers=_DONE,
+        gives={200: (DoneAnswer, AgainAnswer)}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/revoke", access="admin", takes=RevokeBody, tag="operating", keyed=True,
         handler=_asks(RevokeBody, lambda reader, body, id: reader.revoke(body, id=id)),
         summary="Refuse new holds that carry this label.", answers=_DONE,
+        gives={200: (DoneAnswer, AgainAnswer)}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/restore", access="admin", takes=RestoreBody, tag="operating", keyed=True,
         handler=_asks(RestoreBody, lambda reader, body, id: reader.restore(body, id=id)),
         summary="Undo a revocation.", answers=_DONE,
+        gives={200: (DoneAnswer, AgainAnswer)}, problems=OF_AN_ASK,
     ),
     Route(
         method="GET", path="/v1/plan", access="admin", handler=_show_plan, tag="operating",
         summary="The plan in force and its digest.",
         answers={200: "The plan.", 401: _ERRORS[401], 403: _ERRORS[403], 503: "There is none yet, or nobody answers."},
+        gives={200: (PlanAnswer,)}, problems=(NoPlanProblem,),
     ),
     Route(
         method="POST", path="/v1/plan", access="admin", handler=_apply_plan, takes=PlanBody, keyed=True,
         tag="operating",
         summary="Decide by this plan from now on, if it still replaces the one it was made from.",
         answers={200: "In force; `restarts` names meters that start at zero.", **_ERRORS, 409: "Another came first."},
+        gives={200: (PlannedAnswer, AgainAnswer)}, problems=(*OF_AN_ASK, PlanConflictProblem),
     ),
 )  # fmt: skip

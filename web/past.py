@@ -20,13 +20,25 @@ from projector.day_range import DayError, DayRange, parse
 from web.answers import json_response
 from web.asks import check_hold
 from web.auth import Caller
-from web.days import CLOSED, day_of, nothing_of, number
+from web.days import CLOSED, SEQ_MAX, day_of, nothing_of, number
 from web.desk import Desk
 from web.moments import NS_PER_S, parse_moment
+from web.problem_shapes import (
+    InvalidProblem,
+    NoPlanProblem,
+    NotFoundProblem,
+    NotTrustedProblem,
+    OverloadedProblem,
+    TooFarProblem,
+)  # fmt: skip
 from web.problems import Problem
-from web.routes import Route
+from web.read_shapes import EventsAnswer, MomentAnswer
+from web.routes import Parameter, Route
 
-SEQ_MAX = 2**63 - 1
+AFTER = Parameter("after", "Read behind this sequence instead, a stretch of the record.", 0, SEQ_MAX)
+TIME = Parameter(
+    "time", "A time of that day in the wallet's zone (`12:34:56`), or a moment with date and offset.", required=True
+)
 CLOCK_EXAMPLE = "12:34:56"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -104,7 +116,7 @@ async def life_of(desk: Desk, id: str, after: int | None) -> tuple[Life | None, 
 
 def after_of(request: web.Request) -> int | None:
     """Behind which sequence to read; None where nothing is said. Raises `BadAsk`."""
-    return number(request, "after", 0, SEQ_MAX) if "after" in request.query else None
+    return number(request, AFTER, 0) if "after" in request.query else None
 
 
 async def _events(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
@@ -121,25 +133,31 @@ def unseen(id: str) -> Problem:
     return Problem(404, "not-found", detail, more={"id": id})
 
 
+_PROBLEMS = (
+    InvalidProblem, NotFoundProblem, NoPlanProblem, OverloadedProblem, NotTrustedProblem, TooFarProblem,
+)  # fmt: skip
+
 ROUTES = (
     Route(
         method="GET", path="/v1/days/{day}/at", access="audit", handler=_at, tag="watching",
         summary="The wallet at a moment of a day, folded from the record: what was spent, held and left of each "
         "budget, by which ask message and which told. `purse audit --at` shows the same.",
-        said={"time": "A time of that day in the wallet's zone (`12:34:56`), or a moment with date and offset."},
+        query=(TIME,),
         answers={
             200: "The wallet as it was.", 400: "`time` is none of that day, or is still to come.",
             **CLOSED, 404: "There was no such day.",
         },
+        gives={200: (MomentAnswer,)}, problems=_PROBLEMS,
     ),
     Route(
         method="GET", path="/v1/holds/{id}/events", access="audit", handler=_events, tag="watching",
         summary="Everything on the record that names a call, with its receipts: from where it began, as far as the "
         "wallet remembers that; else among the newest messages. `upto` and `end` say how far was read.",
-        query={"after": "Read behind this sequence instead, a stretch of the record."},
+        query=(AFTER,),
         answers={
             200: "Its events.", 400: "`after` is no number, or this is no id.",
             **CLOSED, 404: "Nothing names it there.",
         },
+        gives={200: (EventsAnswer,)}, problems=_PROBLEMS,
     ),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -15,6 +15,7 @@ from engine.read_record import Look
 from web.auth import Access, Caller
 from web.crowd import Queue
 from web.desk import DESK, Desk
+from web.problem_shapes import Kinds
 from web.request_ids import request_id_of
 
 LOOK_CHARS_MAX = 256  # of an address that goes on record
@@ -24,9 +25,23 @@ _IN_PATH = re.compile(r"{(\w+)}")
 Handler: TypeAlias = Callable[[web.Request, Desk, Caller], Awaitable[web.StreamResponse]]
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What may stand behind the `?`, or must. `least`, `most`: of a whole number; without them it is a text."""
+
+    name: str
+    meaning: str
+    least: int | None = None
+    most: int | None = None
+    required: bool = False
+    may_be_empty: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`answers`: status -> what it means. `takes`: the body, if there is one. `tag` groups it in the document."""
+    """`answers`: status -> what it means; `gives`: status below 400 -> what bodies there are, for a stream what lines
+    or events. `problems`: those of this route alone. `takes`: its body, if it has one. `tag` groups it in the document.
+    """
 
     method: Literal["GET", "POST"]
     path: str
@@ -35,17 +50,23 @@ class Route:
     tag: str
     summary: str
     answers: dict[int, str]
+    gives: Mapping[int, tuple[type[msgspec.Struct], ...]] = field(default_factory=dict)
+    problems: Kinds = ()
+    headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Status below 400 -> what headers come with it, beside those of every answer."""
     takes: type[msgspec.Struct] | None = None
     media_type: str = "application/json"
     body_optional: bool = False
     keyed: bool = False
     """Whether `Idempotency-Key` is read."""
-    query: dict[str, str] = field(default_factory=dict)
-    """What may stand behind the `?`: name -> what it means. All of them whole numbers."""
-    said: dict[str, str] = field(default_factory=dict)
-    """As `query`, in words."""
+    query: tuple[Parameter, ...] = ()
     queue: Queue | None = None
     """Among whom it is counted while many ask at once."""
+
+    @property
+    def named(self) -> str:
+        """`POST /v1/holds`."""
+        return f"{self.method} {self.path}"
 
 
 def register(app: web.Application, route: Route) -> None:

@@ -16,11 +16,14 @@ from engine.core.messages import (
 from web.answers import Body, json_response, unknown
 from web.asks import check_hold, check_id, fresh_id
 from web.auth import Access, Caller
+from web.batch_shapes import BatchAnswer
 from web.bodies import read_body
 from web.desk import Desk
 from web.known import Terms
 from web.moments import format_moment
+from web.problem_shapes import OF_A_HOLD, OF_AN_ASK, InvalidProblem, NoPlanProblem, UnknownProblem
 from web.problems import Problem, too_large
+from web.read_shapes import LifeAnswer
 from web.requests import (
     WAIT_S_DEFAULT,
     BatchBody,
@@ -36,6 +39,7 @@ from web.requests import (
     SettleBody,
 )  # fmt: skip
 from web.routes import Route
+from web.shapes import ForgottenAnswer, HeldAnswer, SettledAnswer, StrayAnswer
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 BATCH_BYTES_MAX = limits.MESSAGE_BYTES_MAX - 512  # a batch is one message; the rest is what stands around its asks
@@ -192,6 +196,7 @@ _REFUSED = {
 }
 _UNHEARD = "Nobody answers now. `spooled`: it is kept and will be recorded; where it is not true, send it again."
 _BAD = {400: _REFUSED[400], 401: _REFUSED[401], 403: "The key may not do this."}
+_ENDED = (SettledAnswer, StrayAnswer, ForgottenAnswer)
 
 ROUTES = (
     Route(
@@ -199,17 +204,20 @@ ROUTES = (
         queue="hold",
         summary="May I spend at most this? Only 201 (or 200, asked again) is permission to call.",
         answers={201: "Held.", 200: "Held before, under the same id: the same answer.", **_REFUSED},
+        gives={200: (HeldAnswer,), 201: (HeldAnswer,)}, problems=OF_A_HOLD,
     ),
     Route(
         method="POST", path="/v1/holds:batch", access="batch", handler=_batch, takes=BatchBody, tag="spending",
         queue="settle",
         summary="Up to 1,024 asks in order, one outcome each. One that cannot be read refuses the whole batch unsent.",
         answers={200: "One outcome each, with its own `status`.", **_BAD, 413: "Too many.", 503: _REFUSED[503]},
+        gives={200: (BatchAnswer,)}, problems=(NoPlanProblem,),
     ),
     Route(
         method="GET", path="/v1/holds/{id}", access="life", handler=_life, tag="spending",
         summary="What became of one call.",
         answers={200: "Its life.", **_BAD, 404: "Not known, or forgotten.", 503: _REFUSED[503]},
+        gives={200: (LifeAnswer,)}, problems=(InvalidProblem, NoPlanProblem, UnknownProblem),
     ),
     Route(
         method="POST", path="/v1/holds/{id}/settle", access="settle", handler=_settle, takes=SettleBody, keyed=True,
@@ -217,6 +225,7 @@ ROUTES = (
         queue="settle",
         summary="The call cost this. Never refused, whatever it cost.",
         answers={200: "Recorded.", **_BAD, 422: "Settled before at other amounts.", 503: _UNHEARD},
+        gives={200: _ENDED}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/holds/{id}/release", access="settle", handler=_release, takes=ReleaseBody,
@@ -224,11 +233,13 @@ ROUTES = (
         queue="settle",
         summary="The call ended at what was reported so far, zero if nothing was.",
         answers={200: "Given back.", **_BAD, 422: "Settled before at another amount.", 503: _UNHEARD},
+        gives={200: _ENDED}, problems=OF_AN_ASK,
     ),
     Route(
         method="POST", path="/v1/holds/{id}/renew", access="spend", handler=_renew, takes=RenewBody, tag="spending",
         queue="hold",
         summary="Hold on longer, maybe with a larger total.",
         answers={200: "Renewed.", **_REFUSED, 404: "Not known, or forgotten."},
+        gives={200: (HeldAnswer,)}, problems=(*OF_A_HOLD, UnknownProblem),
     ),
 )  # fmt: skip

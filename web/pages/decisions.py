@@ -11,7 +11,7 @@ from aiohttp import web
 
 from engine.core.documents import Span
 from projector.days.decisions import Decision, Decisions
-from web.days import SEQ_MAX, day_of, nothing_of, number
+from web.days import AFTER, day_of, nothing_of, number
 from web.desk import Desk
 from web.html import Html, element, joined
 from web.pages.amounts import counted
@@ -68,7 +68,7 @@ async def look(desk: Desk, span: Span, *, after: int, refused: bool) -> Looked:
 async def _decisions(request: web.Request, desk: Desk, visitor: SignedIn) -> web.Response:
     name = day_of(request)
     day = await range_of(desk, name)
-    after, refused = number(request, "after", 0, SEQ_MAX), request.query.get("only") == "refused"
+    after, refused = number(request, AFTER, 0), request.query.get("only") == "refused"
     looked = await look(desk, await span_of(desk, name), after=after, refused=refused)
     rows = [_row(one, day.zone) for one in looked.found]
     title = DECISIONS.title.format(day=name)
