@@ -4,7 +4,7 @@ BIN := .venv/bin
 PORT ?= 8080
 DATA ?= data
 
-.PHONY: setup run demo assets screenshots sdks test check soak chaos bench clean
+.PHONY: setup run demo assets screenshots reference sdks test check soak chaos bench clean
 setup: .venv/dev .venv/assets
 run: .venv/run .venv/assets
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
@@ -14,6 +14,8 @@ assets: .venv/run
 	@$(BIN)/python web/charts/fetch.py
 screenshots: .venv/dev .venv/assets
 	@$(BIN)/python tests/browser/screenshots.py
+reference: .venv/dev
+	@$(BIN)/python tests/reference/write.py
 sdks: .venv/sdks/.done
 test: .venv/dev .venv/assets .venv/sdks/.done
 	$(BIN)/pytest -n auto --dist loadfile

@@ -87,6 +87,8 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except web.HTTPException as error:
         if error.status < 400:
             raise
+        if error.status == 405 and request.method == "OPTIONS":
+            return web.Response(status=204, headers={"Allow": f"{error.headers['Allow']},OPTIONS"})
         return _respond(of_http_error(error))
     except ConnectionError:
         raise  # whoever asked has left

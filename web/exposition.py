@@ -15,11 +15,15 @@ _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One metric: its name without suffix, its type, what it says. The unit, if any, is the name's last word."""
+    """One metric: its name without suffix, its type, what it says. The unit, if any, is the name's last word.
+
+    `labels`: those that every value of it has.
+    """
 
     name: str
     type: Literal["counter", "gauge", "histogram"]
     says: str
+    labels: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:

@@ -19,21 +19,35 @@ from web.exposition import CONTENT_TYPE, MEDIA_TYPE, Family, Histogram, Kind, te
 from web.moments import NS_PER_S
 from web.routes import Route
 
-DECISIONS = Kind("purse_decisions", "counter", "Asks decided since the wallet began, by ask and outcome.")
+DECISIONS = Kind(
+    "purse_decisions", "counter", "Asks decided since the wallet began, by ask and outcome.", ("ask", "outcome")
+)
 LAPSED = Kind("purse_holds_lapsed", "counter", "Holds that ended by time since the wallet began.")
 LATENCY = Kind("purse_decision_seconds", "histogram", "From reading a message to its told, by the engine that speaks.")
-RATIO = Kind("purse_budget_used_ratio", "gauge", "Used of the limit, by shared budget.")
-AMOUNT = Kind("purse_budget_amount", "gauge", "Settled, held, extra, used, limit and remaining, in units.")
+RATIO = Kind("purse_budget_used_ratio", "gauge", "Used of the limit, by shared budget.", ("budget",))
+AMOUNT = Kind(
+    "purse_budget_amount",
+    "gauge",
+    "Settled, held, extra, used, limit and remaining, in units.",
+    ("budget", "unit", "what"),
+)
 FROZEN = Kind("purse_freezes", "gauge", "Freezes in force.")
 OPEN_HOLDS = Kind("purse_open_holds", "gauge", "Holds that are open.")
-OBSERVED_AGE = Kind("purse_observer_age_seconds", "gauge", "Since a provider's figure was read, by budget.")
+OBSERVED_AGE = Kind(
+    "purse_observer_age_seconds", "gauge", "Since a provider's figure was read, by budget.", ("budget",)
+)
 WAITING = Kind("purse_engine_waiting", "gauge", "Messages that are decided and not told yet.")
 LAG = Kind("purse_projection_lag_messages", "gauge", "How far the projector is behind the engine, in stream sequences.")
-UP = Kind("purse_up", "gauge", "1 where this part answers.")
+UP = Kind("purse_up", "gauge", "1 where this part answers.", ("part",))
 SPOOL = Kind("purse_spool_depth", "gauge", "Settlements on this web process's disk that the stream did not take yet.")
 VIEWERS = Kind("purse_sse_viewers", "gauge", "Who watches this web process's live stream.")
-UPSTREAM = Kind("purse_upstream_calls", "counter", "Calls this web process sent, by upstream and class of answer.")
-SLOWED = Kind("purse_visits_slowed", "counter", "Visits this web process told to wait, by kind.")
+UPSTREAM = Kind(
+    "purse_upstream_calls",
+    "counter",
+    "Calls this web process sent, by upstream and class of answer.",
+    ("upstream", "answer"),
+)
+SLOWED = Kind("purse_visits_slowed", "counter", "Visits this web process told to wait, by kind.", ("kind",))
 
 KINDS = (
     DECISIONS, LAPSED, LATENCY, RATIO, AMOUNT, FROZEN, OPEN_HOLDS, OBSERVED_AGE, WAITING, LAG, UP, SPOOL, VIEWERS,

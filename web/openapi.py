@@ -20,7 +20,7 @@ from web.answers import Body
 from web.auth import Caller
 from web.batch_shapes import IN_A_BATCH
 from web.desk import Desk
-from web.examples import EXAMPLES
+from web.examples import EXAMPLES, STANDS_FOR
 from web.problem_shapes import (
     AUTHENTICATE,
     NEVER,
@@ -169,9 +169,16 @@ def _operation(route: Route) -> Body:
     if route.takes is not None:
         content: Body = {"schema": {"$ref": _REF.format(name=route.takes.__name__)}}
         if (example := EXAMPLES.get(route.named)) is not None and example.body is not None:
-            content["example"] = example.body
+            content["example"] = _with_values(example.body)
         body["requestBody"] = {"required": not route.body_optional, "content": {JSON: content}}
     return body
+
+
+def _with_values(said: object) -> object:
+    """A body of an example with values where the shell would put them."""
+    if isinstance(said, dict):
+        return {name: _with_values(value) for name, value in said.items()}
+    return STANDS_FOR.get(said, said) if isinstance(said, str) else said
 
 
 def name_of(route: Route) -> str:

@@ -283,6 +283,8 @@ class Exhausted(Outcome, frozen=True, tag="exhausted"):
 
 
 class Frozen(Outcome, frozen=True, tag="frozen"):
+    """New holds in this scope are refused; `until`: None until it is lifted."""
+
     id: str
     scope: str
     reason: str
@@ -384,6 +386,8 @@ class Forgotten(Outcome, frozen=True, tag="forgotten"):
 
 
 class Unknown(Outcome, frozen=True, tag="unknown"):
+    """The wallet does not know this hold."""
+
     id: str
 
 
@@ -396,6 +400,8 @@ class Observed(Outcome, frozen=True, tag="observed"):
 
 
 class Adjusted(Outcome, frozen=True, tag="adjusted"):
+    """The correction counts. `dropped`: its period is gone from memory, so whoever reads adds it there."""
+
     id: str
     line: Line | None = None
     dropped: Dropped | None = None

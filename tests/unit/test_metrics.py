@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 from desk_client import Desk, open_desk
+from fake_purse import NOON
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed
 
-from engine.core.documents import EngineFigures, ProjectorFigures
+from engine.core.documents import EngineFigures, Figure, ProjectorFigures, Reading
 from engine.plan_file import DEFAULT_PLAN
 from engine.tallies import LATENCY_BOUNDS_S, Tallies
 from web import builtin, exposition, metrics
@@ -37,6 +38,17 @@ async def read(desk: Desk) -> dict[str, float]:
     assert heard.headers["Content-Type"] == exposition.CONTENT_TYPE
     samples = [sample for family in parsed(heard.body) for sample in family.samples]
     return {" ".join([sample.name, *sorted(sample.labels.values())]): sample.value for sample in samples}
+
+
+async def test_every_value_has_the_labels_that_its_kind_says() -> None:
+    async with open_desk(DEFAULT_PLAN, ask=AskSettings("built-in", builtin.MODEL, max_tokens=1)) as desk:
+        counted(desk)
+        desk.purse.observed = {"neurons": (Figure("cloudflare", 5, NOON), Reading("cloudflare", 30, NOON))}
+        await desk.hold("a", usd="0.25")
+        assert (await desk.post("/ask", {"question": "what is left?"}, key=None)).status == 200
+        families = parsed((await desk.get("/metrics")).body)
+    found = {one.name: {tuple(sorted(set(sample.labels) - {"le"})) for sample in one.samples} for one in families}
+    assert found == {kind.name: {tuple(sorted(kind.labels))} for kind in metrics.KINDS}
 
 
 async def test_every_part_says_what_it_counts() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 import schemathesis
 from api_document import DOCUMENT, check, check_item, validator_of
@@ -18,6 +19,7 @@ from web import problem_shapes, watching
 from web.answers import Writer
 from web.app import _TABLES
 from web.batch_shapes import IN_A_BATCH
+from web.examples import EXAMPLES
 from web.known import Terms
 from web.openapi import ITEM, problems_of
 from web.problem_shapes import OF_NO_ROUTE, ProblemShape
@@ -110,6 +112,20 @@ def test_every_kind_of_problem_is_of_some_route() -> None:
         if isinstance(kind, type) and issubclass(kind, ProblemShape) and kind.__name__.endswith("Problem")
     }
     assert kinds == {*OF_NO_ROUTE, *(kind for route in _TABLES for kind in problems_of(route))}
+
+
+@EVERY_ROUTE
+def test_its_example_is_a_request_it_takes_and_an_answer_it_has(route: Route) -> None:
+    """Whether the wallet answers so is held by `tests/reference`, with curl."""
+    example = EXAMPLES[route.named]
+    if route.takes is not None:
+        said = operation(route)["requestBody"]["content"]["application/json"]
+        msgspec.convert(said["example"], route.takes)
+        assert validator_of(said["schema"]).is_valid(said["example"])
+    if example.answer is not None:
+        [content] = operation(route)["responses"][str(example.status)]["content"].values()
+        assert validator_of(content["schema"]).is_valid(example.answer)
+        assert example.status >= 400 or content["example"] == example.answer
 
 
 # --- what is held against it ------------------------------------------------------------------------------------------

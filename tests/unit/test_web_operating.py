@@ -281,13 +281,26 @@ async def test_a_callers_own_request_id_is_kept_if_it_is_one(desk: Desk, said: s
 @pytest.mark.parametrize(("method", "path", "status"), [
     ("HEAD", "/v1/status", 200), ("HEAD", "/livez", 200), ("HEAD", "/v1/holds", 405),
     ("HEAD", "/v1/status/stream", 405),
-    ("HEAD", "/nowhere", 404), ("DELETE", "/v1/holds/a", 405), ("PUT", "/v1/plan", 405), ("OPTIONS", "/v1/status", 405),
+    ("HEAD", "/nowhere", 404), ("DELETE", "/v1/holds/a", 405), ("PUT", "/v1/plan", 405), ("OPTIONS", "/nowhere", 404),
 ])  # fmt: skip
 async def test_other_methods_are_answered_as_problems(desk: Desk, method: str, path: str, status: int) -> None:
     answer = await desk.send(method, path)
     assert answer.status == status
     assert status == 200 or answer.headers["Content-Type"] == "application/problem+json"
     assert status != 405 or answer.headers["Allow"]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/status", {"GET", "HEAD", "OPTIONS"}), ("/v1/plan", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("/v1/holds", {"POST", "OPTIONS"}), ("/v1/status/stream", {"GET", "OPTIONS"}),
+    ],
+)  # fmt: skip
+async def test_whoever_asks_for_its_methods_is_told(desk: Desk, path: str, allowed: set[str]) -> None:
+    answer = await desk.send("OPTIONS", path, key=None)
+    assert (answer.status, answer.body) == (204, "")
+    assert {method.strip() for method in answer.headers["Allow"].split(",")} == allowed
 
 
 async def test_an_error_of_ours_is_a_500_without_its_text_and_is_logged(
