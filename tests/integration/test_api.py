@@ -16,6 +16,7 @@ import aiohttp
 import msgspec
 import pytest
 from api_contract import check_contract
+from api_document import check, check_item
 from integration.rig import (
     DOLLAR,
     WITHIN_S,
@@ -55,16 +56,25 @@ class Api:
 
     async def post(self, path: str, body: object, **headers: str) -> Answer:
         async with self.session.post(self.url + path, json=body, headers=headers) as answer:
-            return answer.status, await answer.json(content_type=None)
+            return await self._checked(answer)
 
     async def get(self, path: str) -> Answer:
         async with self.session.get(self.url + path) as answer:
-            return answer.status, await answer.json(content_type=None)
+            return await self._checked(answer)
+
+    async def _checked(self, answer: aiohttp.ClientResponse) -> Answer:
+        """As `/openapi.json` says it."""
+        raw = await answer.read()
+        check(answer.method, answer.url.raw_path, answer.status, answer.headers, answer.content_type, raw)
+        return answer.status, json.loads(raw)
 
     async def lines(self, path: str) -> list[dict[str, Any]]:
         async with self.session.get(self.url + path) as answer:
             assert answer.status == 200
-            return [json.loads(line) async for line in answer.content]
+            found = [json.loads(line) async for line in answer.content]
+        for line in found:
+            check_item(answer.url.raw_path, line)
+        return found
 
     async def hold(self, id: str, usd: str, **more: object) -> Answer:
         return await self.post("/v1/holds", {"id": id, "amounts": {"usd": usd}, "labels": LABELS, **more})
