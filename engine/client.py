@@ -419,24 +419,28 @@ class Purse:
         return await self.journal.request(self.journal.names.subject(word), payload, wait_s=wait_s)
 
     async def _check_or_keep(self, asks: Sequence[AnyAsk]) -> None:
-        """As `_check`; what a caller settles who leaves meanwhile is not lost."""
+        """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan.
+
+        What a caller settles who leaves meanwhile is not lost. Raises `BadAsk`.
+        """
+        if self._plan is not None and self._first_wrong(asks) is None:
+            return
         try:
-            await self._check(asks)
+            await self._plan_at_the_door()
         except asyncio.CancelledError:
             self._asker.keep(asks)
             raise
+        if (wrong := self._first_wrong(asks)) is not None:
+            index, (field, why) = wrong
+            raise BadAsk(field if len(asks) == 1 else f"asks[{index}].{field}", why)
 
-    async def _check(self, asks: Sequence[AnyAsk]) -> None:
-        """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan."""
+    def _first_wrong(self, asks: Sequence[AnyAsk]) -> tuple[int, checks.Wrong] | None:
+        """Which of them is wrong, by the plan as it is known here, and in what."""
         now = self.now()
-        if self._plan is None:
-            await self._plan_at_the_door()
         for index, ask in enumerate(asks):
-            wrong = _wrong(ask, self._plan, self._scales, now)
-            if wrong is not None and await self._plan_at_the_door() is not None:
-                wrong = _wrong(ask, self._plan, self._scales, now)
-            if wrong is not None:
-                raise BadAsk(wrong[0] if len(asks) == 1 else f"asks[{index}].{wrong[0]}", wrong[1])
+            if (wrong := _wrong(ask, self._plan, self._scales, now)) is not None:
+                return index, wrong
+        return None
 
     async def amounts(self, said: Said) -> Amounts:
         """Amounts in units as integers of the smallest part. Raises `BadAsk` naming the unit."""
