@@ -46,7 +46,7 @@ class NatsClient(Client):
         try:
             self._transport.writelines(pending)
             await self._transport.drain()  # type: ignore[no-untyped-call]
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # lost; uvloop says the latter where the loss was not yet read
             await self._error_cb(error)
             await self._process_op_err(error)
         return None
