@@ -26,12 +26,14 @@ def main(seconds: float, rounds: int, only: str, install: bool) -> None:
     """What a proxy adds to a call: p50 and p99, at 1 and 64 callers."""
     console = report.console()
     if install:
-        for failed in proxy.install():
-            console.print(failed)
-    sys.exit(run_until_signalled(_bench(console, seconds, rounds, only)))
+        for said in proxy.install():
+            console.print(said)
+    failed: list[str] = []
+    status = run_until_signalled(_bench(console, seconds, rounds, only, failed))
+    sys.exit(status or (1 if failed else 0))
 
 
-async def _bench(console: Console, seconds: float, rounds: int, only: str) -> None:
+async def _bench(console: Console, seconds: float, rounds: int, only: str, failed: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="purse-bench-") as folder:
         root = Path(folder)
         report.show_machine(console, machine.look(root), machine.syncs(root))
@@ -40,6 +42,7 @@ async def _bench(console: Console, seconds: float, rounds: int, only: str) -> No
             quick=False, say=_say,
         )  # fmt: skip
     show.show(console, measured, rounds)
+    failed += [who.name for who in measured.failed]
 
 
 def _say(what: str) -> None:

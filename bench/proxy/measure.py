@@ -133,7 +133,7 @@ async def _measure(
         failed: dict[Contender, str] = {}
         for who in wanted:
             say(f"starting {who.name}, as a proxy")
-            with _only_a_peer(who, failed):
+            with _apart(who, failed):
                 runners[who] = await stack.enter_async_context(_runner(who, root, provider))
         for number in range(rounds):
             for shape, whos in shapes.items():
@@ -143,12 +143,12 @@ async def _measure(
                         continue
                     say(f"round {number + 1} of {rounds}: {who.name}, {shape.title}")
                     warm_up_s = WARM_UP_S_QUICK if quick else WARM_UP_S
-                    with _only_a_peer(who, failed):
+                    with _apart(who, failed):
                         sample = await runners[who].drive(shape, seconds=seconds, warm_up_s=warm_up_s)
                         taken.setdefault((who, shape), []).append(sample)
         books: dict[Contender, Books] = {}
         for who, runner in runners.items():
-            with _only_a_peer(who, failed):
+            with _apart(who, failed):
                 if who not in failed and (found := await runner.books()) is not None:
                     books[who] = found
     whole = {key: samples for key, samples in taken.items() if key[0] not in failed}
@@ -157,12 +157,12 @@ async def _measure(
 
 
 @contextmanager
-def _only_a_peer(who: Contender, failed: dict[Contender, str]) -> Iterator[None]:
-    """A peer that fails is told, and the others are measured; if we fail, everything does."""
+def _apart(who: Contender, failed: dict[Contender, str]) -> Iterator[None]:
+    """Who fails is told, and the others are measured; without the direct way there is nothing to measure by."""
     try:
         yield
     except (OSError, PurseError, RuntimeError, AssertionError, aiohttp.ClientError, TimeoutError) as error:
-        if who in (DIRECT, PURSE):
+        if who is DIRECT:
             raise
         failed[who] = f"{type(error).__name__}: {str(error)[-FAILED_CHARS:]}"
 
