@@ -60,6 +60,7 @@ from engine.core.wallet import (
     SettleId,
     Wallet,
     attempt,
+    shows_itself,
 )
 
 NOTHING: Amounts = {}
@@ -211,10 +212,11 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
         meter.held += amounts[meter.unit]
         bound.append(Bound(meter, line.limit, line.remaining))
     held = told if told.tier or told.n or told.fired else None
+    known = None if shows_itself(ask) else ask
     # By position, in the order in which the fields are declared: by name a record takes six times as long to make.
     record = HoldRecord(
-        ask.id, "open", wallet.upto, wallet.upto, told.at, ask.by, ask.labels, told.amounts, NOTHING, NOTHING, bound,
-        (), ask, told.option, told.tier, held, None, None, told.expires_at, on_lapse == "charge",
+        ask.id, "open", wallet.upto, wallet.upto, told.at, ask.by, ask.labels, told.amounts, NOTHING, NOTHING,
+        tuple(bound), (), known, told.option, told.tier, held, None, None, told.expires_at, on_lapse == "charge",
     )  # fmt: skip
     wallet.open[ask.id] = record
     wallet.closed.reopen(ask.id)
@@ -223,7 +225,7 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
 
 def _renewed(wallet: Wallet, ask: Renew, told: Held) -> None:
     record = wallet.open[ask.hold]
-    record.held = record.first_answer()
+    record.ask, record.held = record.first_ask(), record.first_answer()
     _become(record, state="open", granted=told.amounts)
     record.renewed, record.renewal, record.changed = told, ask, wallet.upto
     if told.expires_at != record.expires_at:
@@ -266,7 +268,7 @@ def _stray(wallet: Wallet, ask: Settle, told: Stray) -> None:
         granted=NOTHING,
         progress=NOTHING if ask.final else told.charged,
         charged=NOTHING,
-        bound=[],
+        bound=(),
     )
     _bind_all(wallet, record, told.budgets, told.dropped)
     _become(record, state=told.state, charged=told.charged)
@@ -332,7 +334,7 @@ def _forget_at(wallet: Wallet) -> int:
 def _bind(wallet: Wallet, record: HoldRecord, budget: str, line: Line) -> Meter:
     meter = _meter(wallet, budget, line)
     meter.holders += 1
-    record.bound.append(Bound(meter, line.limit))
+    record.bound += (Bound(meter, line.limit),)
     return meter
 
 
