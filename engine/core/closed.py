@@ -98,10 +98,11 @@ class _Rows(Bucket[ClosedRecord]):
 class _Growing(_Rows):
     """Takes more. The row of an id that was dropped stays, unused."""
 
-    __slots__ = ("_numbers", "ids")
+    __slots__ = ("_marks", "_numbers", "ids")
 
-    def __init__(self, forget_at: int, mark: int) -> None:
+    def __init__(self, forget_at: int, mark: int, marks: bytearray) -> None:
         super().__init__(forget_at, forget_at, mark)
+        self._marks = marks
         self.ids: dict[str, int] = {}  # -> place
         self._numbers: dict[Kind, int] = {}  # -> place in `kinds`
 
@@ -121,6 +122,7 @@ class _Growing(_Rows):
         if record.ended_by is not None:
             self.ended_by[place] = record.ended_by
         self.ids[id] = place
+        self._marks[hash(id) % MARKS] |= self.mark
 
     def read(self, id: str) -> ClosedRecord:
         return self.row(self.ids[id])
@@ -141,7 +143,7 @@ class _Grown(_Rows):
 
     __slots__ = ("_sorted", "ids")
 
-    def __init__(self, columns: Columns, mark: int) -> None:
+    def __init__(self, columns: Columns, mark: int, marks: bytearray) -> None:
         super().__init__(columns.first, columns.last, mark)
         self._sorted = columns.ids.split(_BETWEEN_IDS)
         self.ids: set[str] = set(self._sorted)
@@ -157,10 +159,7 @@ class _Grown(_Rows):
             raise ValueError("columns of closed holds differ in length")
         if max(self.kind) >= len(self.kinds) or self.money[-1] + len(self.kind_of(-1)[2]) != len(self.charged):
             raise ValueError("closed holds have other amounts than their kinds say")
-
-    def put_marks(self, marks: bytearray) -> None:
-        """Say in the table of which ids there is one."""
-        mark, places = self.mark, MARKS
+        places = MARKS
         for number in map(hash, self._sorted):
             marks[number % places] |= mark
 
@@ -205,10 +204,6 @@ class Closed(Remembered[_Rows, ClosedRecord, Columns]):
                     return record if at < record.forget_at else None
         return None
 
-    def add(self, id: str, record: ClosedRecord) -> None:
-        super().add(id, record)
-        self._marks[hash(id) % MARKS] |= self._buckets[-1].mark
-
     def reopen(self, id: str) -> None:
         """Forget this id: its hold is open. Only a hold that was given up for nothing can be held again."""
         if self._marks[hash(id) % MARKS]:
@@ -245,15 +240,13 @@ class Closed(Remembered[_Rows, ClosedRecord, Columns]):
         )
 
     def _bucket_of(self, portion: Columns) -> _Rows:
-        grown = _Grown(portion, self._next_mark())
-        grown.put_marks(self._marks)
-        return grown
+        return _Grown(portion, self._next_mark(), self._marks)
 
     def _new(self, forget_at: int) -> _Rows:
         mark = self._next_mark()
         if not any(bucket.mark == mark for bucket in self._buckets):  # those it marked are gone
-            self._marks = self._marks.translate(bytes(marks & ~mark for marks in range(256)))
-        return _Growing(forget_at, mark)
+            self._marks[:] = self._marks.translate(bytes(marks & ~mark for marks in range(256)))
+        return _Growing(forget_at, mark, self._marks)
 
     def _next_mark(self) -> int:
         self._begun += 1
