@@ -287,7 +287,7 @@ def _become(
     charged: Amounts | None = None,
 ) -> None:
     """Change the hold, and its meters by exactly the difference that makes."""
-    took, cost = record.takes(), record.costs()
+    took, cost = record.sums()
     record.state = state
     if granted is not None:
         record.granted = granted
@@ -295,7 +295,7 @@ def _become(
         record.progress = progress
     if charged is not None:
         record.charged = charged
-    takes, costs = (record.takes(), record.costs()) if state == "open" else (record.charged, record.charged)
+    takes, costs = record.sums()
     for bound in record.bound:
         meter = bound.meter
         unit = meter.unit

@@ -100,6 +100,12 @@ class HoldRecord(msgspec.Struct, gc=False):
         """The settled part of what it takes; units it has cost nothing of may be missing."""
         return self.progress if self.state == "open" else self.charged
 
+    def sums(self) -> tuple[Amounts, Amounts]:
+        """`takes` and `costs` at once."""
+        if self.state != "open":
+            return self.charged, self.charged
+        return (self.takes() if self.progress else self.granted), self.progress
+
     def units(self) -> Iterable[str]:
         """Every unit of the hold: those of the grant, then those that came later."""
         if not self.progress and not self.charged:

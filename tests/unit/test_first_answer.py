@@ -116,7 +116,9 @@ OTHERS = {
 @pytest.mark.parametrize("restored", [False, True])
 @pytest.mark.parametrize("then", [nothing, renewed_plain, progress_plain])
 @pytest.mark.parametrize("kept", ["plain", *OTHERS])
-def test_an_open_hold_says_in_what_another_ask_differs(kept: str, then: Callable[[Books], None], restored: bool) -> None:
+def test_an_open_hold_says_in_what_another_ask_differs(
+    kept: str, then: Callable[[Books], None], restored: bool
+) -> None:
     """Whether its record keeps the ask or shows it by itself."""
     books = Books(plan=PLAN)
     books.at("09:00")
