@@ -203,7 +203,7 @@ def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
 
 def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
     assert wallet.plan is not None
-    on_lapse = ask.on_lapse if ask.on_lapse is not None else wallet.plan.on_lapse
+    on_lapse, upto = ask.on_lapse or wallet.plan.on_lapse, wallet.upto
     amounts, metering, generations = told.amounts, wallet.metering, wallet.generations
     bound = []
     for budget, line in told.budgets.items():
@@ -215,7 +215,7 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
     known = None if shows_itself(ask) else ask
     # By position, in the order in which the fields are declared: by name a record takes six times as long to make.
     record = HoldRecord(
-        ask.id, "open", wallet.upto, wallet.upto, told.at, ask.by, ask.labels, told.amounts, NOTHING, NOTHING,
+        ask.id, "open", upto, upto, told.at, ask.by, ask.labels, told.amounts, NOTHING, NOTHING,
         tuple(bound), (), known, told.option, told.tier, held, None, None, told.expires_at, on_lapse == "charge",
     )  # fmt: skip
     wallet.open[ask.id] = record
@@ -249,8 +249,8 @@ def _settled(wallet: Wallet, ask: Settle, told: Settled) -> None:
         if was_open:
             _remember_provisional(wallet, record)
     else:
-        wallet.open.pop(ask.hold, None)
-        wallet.provisional.pop(ask.hold, None)
+        if wallet.open.pop(ask.hold, None) is None:
+            del wallet.provisional[ask.hold]
         _become(record, state=told.state, charged=told.charged)
         _close(wallet, ask, record)
 
@@ -295,7 +295,7 @@ def _become(
         record.progress = progress
     if charged is not None:
         record.charged = charged
-    takes, costs = record.sums()
+    takes, costs = record.sums() if state == "open" else (record.charged, record.charged)
     for bound in record.bound:
         meter = bound.meter
         unit = meter.unit

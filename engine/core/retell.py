@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.core import evolve
 from engine.core.decide import decide
+from engine.core.evolve import evolve
 from engine.core.messages import AnyAsk, AnyOutcome, Entry, Held, Hold, Settle, Settled
 from engine.core.tell import UNREADABLE, begin
 from engine.core.wallet import HoldRecord, Wallet
@@ -43,15 +43,15 @@ def retell(
 def _take_in(wallet: Wallet, ask: AnyAsk, told: AnyOutcome) -> bool:
     """One outcome. False: it is not what the rules tell."""
     if type(told) is Held and type(ask) is Hold and _got_what_it_asked(wallet, ask, told):
-        evolve.evolve(wallet, ask, told)
+        evolve(wallet, ask, told)
         return _grant_adds_up(wallet.open[ask.id], told)
     if type(told) is Settled and type(ask) is Settle and ask.hold in wallet.open and _ended_at_what_it_said(ask, told):
         record = wallet.open[ask.hold]
-        evolve.evolve(wallet, ask, told)
+        evolve(wallet, ask, told)
         return _left_adds_up(record, told)
     if decide(wallet, ask, wallet.at) != told:
         return False
-    evolve.evolve(wallet, ask, told)
+    evolve(wallet, ask, told)
     return True
 
 
