@@ -139,20 +139,20 @@ def test_a_dump_of_closed_holds_does_not_depend_on_how_they_lay_in_buckets(
 def test_ids_that_share_a_place_in_the_table_of_marks_are_told_apart(
     places: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty buckets, more than there are bits, of which the older are let go."""
+    """Thirty buckets, of which the older are let go: at any time more than there are bits."""
     monkeypatch.setattr(closed_holds, "MARKS", places)
     monkeypatch.setattr(memory, "BUCKET_IDS_MAX", 2)
     closed, plain = Closed(), Memory[ClosedRecord]()
-    for n in range(40):
-        record = ClosedRecord("settled", {"usd": n}, changed=n, forget_at=10 + n, ended_by=n if n % 5 == 0 else None)
+    for n in range(60):
+        record = ClosedRecord("settled", {"usd": n}, changed=n, forget_at=30 + n, ended_by=n if n % 5 == 0 else None)
         for remembered in (closed, plain):
             remembered.put(f"x{n}", record)
             remembered.let_go(n)
         if n % 10 == 0:
             closed.reopen(f"x{n}")
             plain.pop(f"x{n}")
-        assert [closed.get(f"x{k}", n) for k in range(42)] == [plain.get(f"x{k}", n) for k in range(42)]
-    assert [read_back(closed, 39).get(f"x{k}", 39) for k in range(42)] == [plain.get(f"x{k}", 39) for k in range(42)]
+        assert [closed.get(f"x{k}", n) for k in range(62)] == [plain.get(f"x{k}", n) for k in range(62)]
+    assert [read_back(closed, 59).get(f"x{k}", 59) for k in range(62)] == [plain.get(f"x{k}", 59) for k in range(62)]
 
 
 def test_a_mark_is_taken_off_before_another_bucket_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
