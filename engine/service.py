@@ -28,11 +28,11 @@ import nats.errors
 import structlog
 from nats.aio.msg import Msg
 
+from engine import later
 from engine.clock_check import ClockCheck
 from engine.clocks import Clocks
 from engine.core import chain
-from engine.core.messages import Answer, AnyOutcome, AskMessage, Reply, Told
-from engine.core.plan import RULES
+from engine.core.messages import Answer, AnyOutcome, AskMessage, Entry, Reply, Told
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 from engine.decided import Decided, Proposal, propose
@@ -214,13 +214,8 @@ class Engine:
                 read_at=time.monotonic(),
             )
         )
-        self._check_rules()
         if self.ready.is_set():
             self._work.set()
-
-    def _check_rules(self) -> None:
-        if self.wallet.plan is not None and self.wallet.plan.rules != RULES:
-            raise Untrusted(f"the plan asks for rules {self.wallet.plan.rules}, this release knows rules {RULES}")
 
     async def _on_told(self, stored: Stored) -> None:
         """The next told is on record: compare it with what was decided here, then say it."""
@@ -261,9 +256,16 @@ class Engine:
             raise _covers_others(recorded.seq)
         for decided, entry in zip(covered, recorded.told.told, strict=True):
             if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
+                self._check_later(decided, entry)
                 raise Untrusted(
                     f"message {decided.seq:,} was told otherwise than this engine decides ({recorded.seq:,})"
                 )
+
+    def _check_later(self, decided: Decided, entry: Entry) -> None:
+        """Raises `Untrusted` with another reason than a fault if a later release has told this."""
+        message = read(decided.raw)
+        later.check_rules(decided.seq, message.asks if message is not None else (), entry.out)
+        later.check_version(decided.seq, later.version_of(decided.raw))
 
     def _covered(self, told: Told, stored: Stored) -> list[Decided]:
         while self._unread and self._unread[0].seq <= told.upto:  # another engine did not wait
