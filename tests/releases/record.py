@@ -10,6 +10,7 @@ in the number of its snapshots. `tests/end_to_end/test_upgrade.py` goes on with 
                   fullest meter is`: the first build whose snapshots had a number, 1
     snapshots-3   the source tree before the commit `Let a plan name guards that cool, revoke or say so`: the last with
                   the number 3
+    snapshots-4   a source tree shortly before 0.1.0
 """
 
 from __future__ import annotations
