@@ -19,6 +19,7 @@ import pytest
 from integration.rig import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+GUIDE = (REPOSITORY / "docs" / "guides" / "install.md").read_text()
 PACKAGES = ("engine", "projector", "web", "commonpurse")
 INFO = f"commonpurse-{PROJECT['version']}.dist-info"
 DATA = f"commonpurse-{PROJECT['version']}.data"
@@ -118,12 +119,13 @@ def changelog() -> str:
     return (REPOSITORY / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "runner", [("tool", "run", "--from"), ("tool", "run", "pipx", "run", "--spec")], ids=["uv", "pipx"]
-)
-def test_it_runs_without_being_installed(built: Built, index: None, tmp_path: Path, runner: tuple[str, ...]) -> None:
-    """With the newest of everything it depends on, as whoever installs it today gets."""
+@pytest.mark.parametrize("said", ["uv tool run --from", "pipx run --spec"])
+def test_it_runs_without_being_installed(built: Built, index: None, tmp_path: Path, said: str) -> None:
+    """As the guide says, with the newest of everything it depends on: what whoever runs it today gets."""
+    assert f"`{said} dist/commonpurse-*.whl purse up" in GUIDE
     uv = Path(sysconfig.get_path("scripts")) / "uv"
+    words = said.removeprefix("uv ").split()
+    runner = words if words[0] == "tool" else ["tool", "run", *words]  # uv brings pipx
     environment = {**os.environ, "UV_TOOL_DIR": str(tmp_path / "tools"), "PIPX_HOME": str(tmp_path / "pipx")}
     environment.pop("VIRTUAL_ENV", None)
     command = [uv, *runner, built.wheel, "purse", "--version"]
