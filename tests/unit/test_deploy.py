@@ -131,6 +131,13 @@ def test_it_is_checked_as_what_it_is_and_not_as_a_wallet_in_one_piece(name: str)
     assert check == {"disable": True} or check["test"][0] == "CMD"
 
 
+@each_service
+def test_it_may_do_nothing_it_need_not_and_its_log_cannot_fill_the_disk(name: str) -> None:
+    service = SERVICES[name]
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert service["logging"]["options"]["max-size"]
+
+
 def test_the_admin_key_is_a_secret_of_the_webs_alone() -> None:
     assert COMPOSE["secrets"] == {"admin-key": {"file": "deploy/admin.key"}}
     given = {name: service["secrets"] for name, service in SERVICES.items() if "secrets" in service}
