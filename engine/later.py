@@ -12,7 +12,7 @@ import msgspec
 
 from engine.core.messages import MESSAGE_VERSION, AnyAsk, AnyOutcome, ApplyPlan, Planned
 from engine.core.plan import RULES
-from engine.errors import Untrusted
+from engine.errors import LaterRelease
 
 ADVICE = "a later release of Common Purse wrote this. Go on with that one; nothing here was changed"
 
@@ -25,19 +25,19 @@ _decoder = msgspec.json.Decoder(_Versioned)
 
 
 def check_rules(seq: int, asks: Sequence[AnyAsk], told: Sequence[AnyOutcome]) -> None:
-    """Raises `Untrusted` if the message at `seq` put a plan in force that asks for other rules than are known here."""
+    """Raises `LaterRelease` if the message at `seq` put a plan in force that asks for rules unknown here."""
     for ask, outcome in zip(asks, told, strict=False):
         if isinstance(ask, ApplyPlan) and isinstance(outcome, Planned) and ask.plan.rules != RULES:
-            raise Untrusted(
+            raise LaterRelease(
                 f"the plan in force since message {seq:,} asks for rules {ask.plan.rules}, this release knows rules "
                 f"{RULES}: {ADVICE}"
             )
 
 
 def check_version(seq: int, version: int) -> None:
-    """Raises `Untrusted` if the stored message at `seq` has a higher number than is read here."""
+    """Raises `LaterRelease` if the stored message at `seq` has a higher number than is read here."""
     if version > MESSAGE_VERSION:
-        raise Untrusted(
+        raise LaterRelease(
             f"sequence {seq:,} is a message of version {version}, this release reads {MESSAGE_VERSION}: {ADVICE}"
         )
 

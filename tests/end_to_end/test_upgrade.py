@@ -174,4 +174,9 @@ def test_a_wallet_of_a_later_build_is_refused_and_left_as_it_is(
     )  # fmt: skip
     assert refused.returncode in (1, 4)
     assert re.search(said, refused.stderr), refused.stderr
+    doctor, audit = run("doctor", "--data", str(data)), run("audit", "today", "--data", str(data))
+    for command in (doctor, audit):
+        assert re.search(said, command.output), command.output
+        assert command.exit_code != 0
+    assert "Put back" not in doctor.output
     assert asyncio.run(record(data)) == before

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import aiohttp
 import msgspec
+import pytest
 from integration.cluster import ADMIN_KEY, ENGINES, NODES, WEBS, Cluster, cluster_in
 from integration.rig import eventually
 
@@ -32,7 +33,8 @@ from engine.errors import NoAnswer
 from engine.journal import Journal
 from engine.recorded import Recorded
 
-ROUNDS = 5 if os.environ.get("PURSE_SOAK") else 1
+SOAK = bool(os.environ.get("PURSE_SOAK"))
+ROUNDS = 5 if SOAK else 1
 CALLS_AFTER = 60  # a death, before the next one
 PAUSE_S = 0.02  # of a caller between two calls: traffic, not a benchmark
 WITHIN_S = 60.0
@@ -43,6 +45,8 @@ PLAN = {
         NARROW: {"unit": "usd", "limit": "0.04", "per": "total", "where": {"lane": NARROW}},
     }
 }
+
+pytestmark = pytest.mark.timeout(0 if SOAK else 240)  # 20 s where nothing else runs
 
 
 class _Peer(msgspec.Struct):
