@@ -50,7 +50,13 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 def tracked() -> set[str]:
     """The files of the packages, as the repository has them."""
-    listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return {name for name in listed.stdout.split() if not name.startswith("web/charts/")}
 
 
