@@ -28,6 +28,8 @@ TEXT = FILE.read_text()
 *MAKING, FINAL = stages(TEXT)
 PINS = dict(line.split("==") for line in (REPOSITORY / "constraints.txt").read_text().split())
 
+pytestmark = pytest.mark.timeout(300)  # half a minute where nothing else runs: packages are downloaded anew
+
 
 def test_a_linter_for_dockerfiles_has_nothing_to_say() -> None:
     hadolint = Path(sysconfig.get_path("scripts")) / "hadolint"

@@ -25,6 +25,8 @@ INFO = f"commonpurse-{PROJECT['version']}.dist-info"
 DATA = f"commonpurse-{PROJECT['version']}.data"
 UNSHIPPED = ("node_modules", "__pycache__", "web/charts")
 
+pytestmark = pytest.mark.timeout(300)  # a quarter of a minute where nothing else runs: packages are downloaded
+
 
 class Built(NamedTuple):
     wheel: Path
