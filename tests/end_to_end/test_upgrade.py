@@ -170,7 +170,7 @@ def test_a_wallet_of_a_later_build_is_refused_and_left_as_it_is(
     before = asyncio.run(record(data))
     refused = subprocess.run(
         [sys.executable, "-m", "commonpurse", "up", "--data", str(data), "--port", "0"],
-        env=environment(), capture_output=True, text=True, check=False, timeout=60,
+        env=environment(), capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
     assert refused.returncode in (1, 4)
     assert re.search(said, refused.stderr), refused.stderr
