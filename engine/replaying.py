@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
-from engine.core.messages import AnyAsk
-from engine.core.plan import RULES
+from engine import later
+from engine.core.messages import AnyAsk, Entry
 from engine.core.retell import retell
 from engine.core.tell import read
 from engine.core.wallet import Wallet
@@ -47,15 +48,8 @@ def replay(
         if asks and one.kind == "admin":
             hear(one.seq, asks)
         if not retell(wallet, seq=one.seq, ts=one.ts, asks=asks, entry=entry, skipped=skips(one.seq, one.ts)):
-            raise told_otherwise(one.seq, stored.seq)
-        check_rules(wallet)
+            told_otherwise(one.seq, one.data, entry, told=stored.seq)
     return recorded
-
-
-def check_rules(wallet: Wallet) -> None:
-    """Raises `Untrusted` where the plan in force asks for rules that this release does not know."""
-    if wallet.plan is not None and wallet.plan.rules != RULES:
-        raise Untrusted(f"the plan asks for rules {wallet.plan.rules}, this release knows rules {RULES}")
 
 
 def covers_others(seq: int) -> Untrusted:
@@ -63,6 +57,12 @@ def covers_others(seq: int) -> Untrusted:
     return Untrusted(f"the told at sequence {seq:,} does not cover the asks before it")
 
 
-def told_otherwise(seq: int, told: int) -> Untrusted:
-    """The message at `seq` was told, at `told`, what this engine would not have told."""
-    return Untrusted(f"message {seq:,} was told otherwise than this engine decides ({told:,})")
+def told_otherwise(seq: int, raw: bytes, entry: Entry, *, told: int) -> NoReturn:
+    """The message `raw` at `seq` has this entry in the told at `told`, which is not what this engine decides of it.
+
+    Raises `LaterRelease` if a later release has told it, else `Untrusted`.
+    """
+    message = read(raw)
+    later.check_rules(seq, message.asks if message is not None else (), entry.out)
+    later.check_version(seq, later.version_of(raw))
+    raise Untrusted(f"message {seq:,} was told otherwise than this engine decides ({told:,})")

@@ -43,7 +43,7 @@ from engine.journal import INBOX, WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.keeper import Keeper
 from engine.losses import Losses
 from engine.recorded import Recorded
-from engine.replaying import DECIDED_AGAIN, check_rules, covers_others, replay, told_otherwise
+from engine.replaying import DECIDED_AGAIN, covers_others, replay, told_otherwise
 from engine.senders_receipts import SendersReceipts
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
@@ -223,7 +223,6 @@ class Engine:
                 read_at=time.monotonic(),
             )
         )
-        check_rules(self.wallet)
         if self.ready.is_set():
             self._work.set()
 
@@ -277,7 +276,7 @@ class Engine:
             raise covers_others(recorded.seq)
         for decided, entry in zip(covered, recorded.told.told, strict=True):
             if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
-                raise told_otherwise(decided.seq, recorded.seq)
+                told_otherwise(decided.seq, decided.raw, entry, told=recorded.seq)
 
     def _covered(self, told: Told, stored: Stored) -> list[Decided]:
         while self._unread and self._unread[0].seq <= told.upto:  # another engine did not wait

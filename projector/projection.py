@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from engine import later
 from engine.core import evolve, periods
 from engine.core.documents import DayTotals, Life, Sealed, Span, Status, WalletDay
 from engine.core.messages import (
@@ -140,7 +141,8 @@ class Projection:
         self.outcomes[told] = self.outcomes.get(told, 0) + 1
 
     def _others(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
-        """What is neither granted nor charged."""
+        """What is neither granted nor charged. Raises `Untrusted` for a plan of a later release."""
+        later.check_rules(self.wallet.upto, [ask], [outcome])
         self.wallet_days.take(self.wallet.day, self.wallet.upto, outcome)
         match outcome:
             case Exhausted():

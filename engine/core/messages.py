@@ -433,11 +433,14 @@ AnyOutcome: TypeAlias = (
 
 # --- what carries them ----------------------------------------------------------------------------------------------
 
+MESSAGE_VERSION = 1
+"""Of the two messages that are stored. Another way to read their bytes needs another number."""
+
 
 class AskMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A list of asks, each standing alone. Empty: time passes. `sender` is the inbox that hears what was told."""
 
-    v: int = 1
+    v: int = MESSAGE_VERSION
     sender: str = msgspec.field(name="from", default="")
     asks: list[AnyAsk]
 
@@ -488,7 +491,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The decision on the `n` ask messages up to sequence `upto`. On the stream its chain follows (`core.chain`)."""
 
-    v: int = 1
+    v: int = MESSAGE_VERSION
     engine: str
     upto: int
     n: int

@@ -14,7 +14,18 @@ import msgspec
 
 from engine.core import evolve, limits, seals
 from engine.core.decide import decide
-from engine.core.messages import Again, AnyAsk, AnyOutcome, AskMessage, Entry, Hold, Invalid, Lapsed, Seal
+from engine.core.messages import (
+    MESSAGE_VERSION,
+    Again,
+    AnyAsk,
+    AnyOutcome,
+    AskMessage,
+    Entry,
+    Hold,
+    Invalid,
+    Lapsed,
+    Seal,
+)
 from engine.core.wallet import Wallet
 
 LABELS_SHARED_MAX = 16_384  # sets of labels, 1 KB each
@@ -33,7 +44,7 @@ def read(raw: bytes) -> AskMessage | None:
         message = _decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    if message.v != 1 or len(message.asks) > limits.MESSAGE_ASKS_MAX:
+    if message.v != MESSAGE_VERSION or len(message.asks) > limits.MESSAGE_ASKS_MAX:
         return None
     for ask in message.asks:
         if type(ask) is Hold and ask.labels:
