@@ -31,6 +31,10 @@ def usd(amount: int) -> dict[str, object]:
     return {"unit": "USD_MICROCENTS", "amount": amount}
 
 
+def tokens(amount: int) -> dict[str, object]:
+    return {"unit": "TOKENS", "amount": amount}
+
+
 class Cycles:
     """Speaks with the key of one tenant; every request has an idempotency key of its own unless told otherwise."""
 
@@ -76,14 +80,11 @@ class Cycles:
 
     async def balance(self, scope: str = "") -> dict[str, int]:
         """What a scope of this tenant has, in dollars' parts: its own unless told otherwise."""
-        levels = dict(segment.split(":") for segment in (scope or f"tenant:{self.tenant}").split("/"))
-        found = await self.get("/v1/balances", **levels)
+        scope = scope or f"tenant:{self.tenant}"
+        found = await self.get("/v1/balances", **dict(segment.split(":") for segment in scope.split("/")))
         assert found.status == 200, found.body
         for balance in found["balances"]:
-            if (
-                balance["scope"] == (scope or f"tenant:{self.tenant}")
-                and balance["allocated"]["unit"] == usd(0)["unit"]
-            ):
+            if balance["scope"] == scope and balance["remaining"]["unit"] == "USD_MICROCENTS":
                 return {name: value["amount"] for name, value in balance.items() if isinstance(value, dict)}
         raise AssertionError(f"no balance of {scope} in {found.body}")
 
