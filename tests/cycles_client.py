@@ -40,7 +40,7 @@ class Cycles:
 
     def __init__(self, desk: Desk, key: str, tenant: str = "acme") -> None:
         self.desk, self.key, self.tenant = desk, key, tenant
-        self._keys = (f"key-{tenant}-{number}" for number in count())
+        self._keys = (f"{key[3:13]}-{number}" for number in count())
 
     async def send(self, method: str, path: str, **more: Any) -> Heard:
         headers = {"X-Cycles-API-Key": self.key, **more.pop("headers", {})}

@@ -158,7 +158,7 @@ def _renewal(found: Reservation, body: ExtendRequest, digest: str, *, plan: Plan
     )
     expires_at_ms = min(found.expires_at_ms + body.extend_by_ms, furthest)
     if expires_at_ms <= found.expires_at_ms or found.noted.renewals >= EXTENSIONS_MAX:
-        raise Refused(409, "MAX_EXTENSIONS_EXCEEDED", "This reservation cannot be extended any further.")
+        raise Refused(409, "MAX_EXTENSIONS_EXCEEDED", "This reservation cannot be extended any further now.")
     memo = Extend(body.idempotency_key, digest, expires_at_ms)
     ttl_s = -(-(expires_at_ms + grace_ms - now_ms) // 1_000) + MARGIN_S
     ttl_s = min(plan.ttl_s_max, max(plan.ttl_s_min, ttl_s))
