@@ -41,6 +41,9 @@ from web.purse import Answered
 WAIT_S = 4.0
 """For an answer. Clients of Cycles stop reading after five seconds."""
 
+LOOK_AHEAD_S = 60.0
+"""Until when a look would wait, so that it is never late by whose clock it is looked at."""
+
 
 async def reserve(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
     body, digest = await read_request(request, ReservationRequest)
@@ -155,7 +158,8 @@ async def _look(
     answer: dict[str, object] = {"affected_scopes": resolved.scopes, **more}
     if not check_unit(resolved, plan, body.estimate.unit, field="estimate"):
         return {"decision": "DENY", "reason_code": "BUDGET_NOT_FOUND", **answer}
-    hold = msgspec.structs.replace(_hold(desk, body, resolved, terms, digest=digest), id="cycles.look/look")
+    hold = _hold(desk, body, resolved, terms, digest=digest)
+    hold = msgspec.structs.replace(hold, id="cycles.look/look", by=desk.purse.by(LOOK_AHEAD_S))
     outcome = await would(desk, hold)
     if isinstance(outcome, Held):
         return {"decision": "ALLOW", **answer}
