@@ -160,6 +160,7 @@ async def _look(
         return {"decision": "DENY", "reason_code": "BUDGET_NOT_FOUND", **answer}
     hold = _hold(desk, body, resolved, terms, digest=digest)
     hold = msgspec.structs.replace(hold, id="cycles.look/look", by=desk.purse.by(LOOK_AHEAD_S))
+    await desk.board.catch_up()
     outcome = await would(desk, hold)
     if isinstance(outcome, Held):
         return {"decision": "ALLOW", **answer}
