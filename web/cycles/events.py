@@ -20,7 +20,7 @@ from web.cycles.refusals import Refused, finalized, mismatch, unanswered
 from web.cycles.requests import EventRequest, read_request
 from web.cycles.reservation import Reservation
 from web.cycles.reserving import WAIT_S, plan_of
-from web.cycles.subject import check_unit, no_budget, resolve
+from web.cycles.subject import is_counted, no_budget, resolve
 from web.cycles.tenants import note_tenant
 from web.desk import Desk
 
@@ -46,7 +46,7 @@ async def report(request: web.Request, desk: Desk, caller: Caller) -> web.Respon
         amounts = units.ours(body.actual, recovered.memo.each, field="actual")
         ask = Settle(hold=recovered.noted.id, amounts=amounts, id=id, memo=memo)
     else:
-        if not check_unit(resolved, plan_of(terms), body.actual.unit, field="actual"):
+        if not is_counted(resolved, plan_of(terms), body.actual.unit, field="actual"):
             raise no_budget(resolved)
         amounts = units.ours(body.actual, units.parts_of(body.actual.unit, terms.scales), field="actual")
         labels = {name: value for name, value in resolved.labels.items() if name != "origin"}

@@ -31,7 +31,7 @@ from web.cycles.memos import Reserve, memo_of
 from web.cycles.refusals import Refused, finalized, invalid, mismatch, unanswered
 from web.cycles.requests import DecisionRequest, ReservationRequest, read_request
 from web.cycles.reservation import NS_PER_MS
-from web.cycles.subject import Resolved, check_unit, no_budget, resolve, scope_of
+from web.cycles.subject import Resolved, is_counted, no_budget, resolve, scope_of
 from web.cycles.tenants import note_tenant
 from web.desk import Desk
 from web.known import Terms
@@ -53,7 +53,7 @@ async def reserve(request: web.Request, desk: Desk, caller: Caller) -> web.Respo
     if body.dry_run:
         return json_response(await _look(desk, body, resolved, terms, digest=digest, dry_run=True))
     plan = plan_of(terms)
-    if not check_unit(resolved, plan, body.estimate.unit, field="estimate"):
+    if not is_counted(resolved, plan, body.estimate.unit, field="estimate"):
         raise no_budget(resolved)
     ask = _hold(desk, body, resolved, terms, digest=digest)
     answered = await desk.purse.ask(ask, wait_s=WAIT_S)
@@ -156,7 +156,7 @@ async def _look(
     plan = plan_of(terms)
     more: dict[str, object] = {"scope_path": resolved.path} if dry_run else {}
     answer: dict[str, object] = {"affected_scopes": resolved.scopes, **more}
-    if not check_unit(resolved, plan, body.estimate.unit, field="estimate"):
+    if not is_counted(resolved, plan, body.estimate.unit, field="estimate"):
         return {"decision": "DENY", "reason_code": "BUDGET_NOT_FOUND", **answer}
     hold = _hold(desk, body, resolved, terms, digest=digest)
     hold = msgspec.structs.replace(hold, id="cycles.look/look", by=desk.purse.by(LOOK_AHEAD_S))
