@@ -48,7 +48,9 @@ _IN_PATH = re.compile(r"{(\w+)}")
 _DESCRIPTION = (
     "Hold the most a call could cost before it is made, settle what it really cost. Amounts are decimal strings, "
     "times are RFC 3339 UTC, errors are problem+json. Every answer carries `x-request-id`. Where GET is answered so is "
-    "HEAD, but for live streams."
+    "HEAD, but for live streams. "
+    "The routes of Cycles (`/v1/reservations`, `/v1/balances`, `/v1/decide`, `/v1/events`) are as its own document has "
+    "them, and not described here."
 )
 _MEANS = {
     400: "What was sent cannot be understood; `field` says where.",

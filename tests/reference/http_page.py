@@ -33,7 +33,9 @@ same. From 400 on the body is `application/problem+json`: [every kind of problem
 `ETag`.
 
 The providers' own addresses, guarded, are not among these: their bodies are the providers'. See
-[what a refusal is to a client](../refusals.md).
+[what a refusal is to a client](../refusals.md). Nor are the routes of Cycles (`/v1/reservations`, `/v1/balances`,
+`/v1/decide`, `/v1/events`), which are as its own document has them:
+[a client of Cycles](../guides/cycles-clients.md).
 
 The examples can be made one after another on a new wallet with the default plan (`purse up`), and a test makes them:
 
