@@ -18,9 +18,9 @@ from web.answers import Body, json_response, percent
 from web.auth import Caller
 from web.desk import Desk
 from web.moments import format_bound, format_moment
+from web.past_shapes import DayAnswer, DaysAnswer, DecisionLine
 from web.problem_shapes import InvalidProblem, NotFoundProblem
 from web.problems import Problem
-from web.read_shapes import DayAnswer, DaysAnswer, DecisionLine
 from web.routes import Parameter, Route
 
 DAY_CHARS_MAX = 64

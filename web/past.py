@@ -23,6 +23,7 @@ from web.auth import Caller
 from web.days import CLOSED, SEQ_MAX, day_of, nothing_of, number
 from web.desk import Desk
 from web.moments import NS_PER_S, parse_moment
+from web.past_shapes import EventsAnswer, MomentAnswer
 from web.problem_shapes import (
     InvalidProblem,
     NoPlanProblem,
@@ -32,7 +33,6 @@ from web.problem_shapes import (
     TooFarProblem,
 )  # fmt: skip
 from web.problems import Problem
-from web.read_shapes import EventsAnswer, MomentAnswer
 from web.routes import Parameter, Route
 
 AFTER = Parameter("after", "Read behind this sequence instead, a stretch of the record.", 0, SEQ_MAX)

@@ -31,6 +31,7 @@ MomentText: TypeAlias = Annotated[
     ),
 ]
 Seq: TypeAlias = Annotated[int, Meta(ge=0, description="A sequence of the wallet's stream.")]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Chain: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 

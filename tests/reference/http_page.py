@@ -143,7 +143,7 @@ def curl(route: Route, one: Example) -> str:
 def _quoted(body: object) -> str:
     written = json.dumps(body)
     if len(written) > WIDTH - 10:
-        written = json.dumps(body, indent=2)
+        written = _json(body)
     return "'" + re.sub(r'"(\$[A-Z_]+)"', "\"'\\1'\"", written) + "'"
 
 
