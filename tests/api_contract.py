@@ -1,4 +1,5 @@
-"""What the `purse` command relies on in the HTTP API. The fake of the tests and the real wallet both pass it.
+"""What the `purse` command relies on in the HTTP API. The fake of the tests and the real wallet both pass it, and both
+answer as `/openapi.json` says.
 
 The wallet has one budget `jev` of 1 usd a day for holds labelled `provider=jev`, of which nothing is used.
 """
@@ -7,8 +8,11 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from email.message import Message
 from typing import Any
 from urllib.error import HTTPError
+
+from api_document import check
 
 Json = dict[str, Any]
 LABELS = {"provider": "jev"}
@@ -23,10 +27,15 @@ class Caller:
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.load(answer)
+                return self._checked(path, answer.status, answer.headers, answer.read())
         except HTTPError as problem:
             with problem:
-                return problem.status or 0, json.load(problem)
+                return self._checked(path, problem.status or 0, problem.headers, problem.read())
+
+    def _checked(self, path: str, status: int, headers: Message, raw: bytes) -> tuple[int, Json]:
+        """As `/openapi.json` says it."""
+        check("POST", path, status, headers, headers.get_content_type(), raw)
+        return status, json.loads(raw)
 
     def hold(self, id: str, usd: str) -> tuple[int, Json]:
         return self.post("/v1/holds", {"id": id, "amounts": {"usd": usd}, "labels": LABELS})

@@ -38,6 +38,9 @@ STATUS = {
     ],
 }  # fmt: skip
 
+REFUSED = {"spent": 402, "busy": 429, "never": 400}
+RETRY_S = "1"
+
 How = Literal["503", "before", "after", "garbage"]
 """A fault: refuse with 503, break the connection before or after deciding, or answer with a page of HTML."""
 
@@ -90,7 +93,7 @@ class FakeApi:
         id, amount = body["id"], parse(body["amounts"][UNIT], unit=UNIT, scale=SCALE)
         known = self.calls.get(id)
         if known is None and amount > self.limit - self.settled - self.held:
-            return 402, self._exhausted(id, amount)
+            return self._exhausted(id, amount)
         if known is None:
             self.calls[id] = Call(body, amount)
             return 201, self._held(id)
@@ -109,13 +112,16 @@ class FakeApi:
         flags = ["overrun"] if amount > call.amount else []
         call.state, call.charged = "settled", amount
         charge = {"charged": {UNIT: _usd(amount)}, "released": {UNIT: _usd(max(0, call.amount - amount))}}
-        return 200, {"outcome": outcome, "id": id, "state": "settled", **charge, **self._left(), "flags": flags}
+        said = {"outcome": outcome, "id": id, "state": "settled", **charge, **self._left(), **self._used()}
+        return 200, {**said, **({"at": AT} if outcome == "stray" else {}), "flags": flags, "receipt": RECEIPT}
 
     def release(self, id: str) -> tuple[int, Json]:
         if id not in self.calls:
             return _problem(404, "unknown", id)
         self.calls[id].state = "released"
-        return 200, {"outcome": "settled", "id": id, "state": "settled", "charged": {UNIT: "0"}, **self._left()}
+        charge = {"charged": {UNIT: "0"}, "released": {UNIT: _usd(self.calls[id].amount)}}
+        said = {"outcome": "settled", "id": id, "state": "settled", **charge, **self._left(), **self._used()}
+        return 200, {**said, "flags": [], "receipt": RECEIPT}
 
     def _held(self, id: str) -> Json:
         times = {"at": AT, "expires_at": EXPIRES_AT, "periods": {BUDGET: "2040-11-30"}, "tier": 0}
@@ -125,14 +131,17 @@ class FakeApi:
     def _left(self) -> Json:
         return {"remaining": {BUDGET: _usd(self.limit - self.settled - self.held)}}
 
-    def _exhausted(self, id: str, amount: int) -> Json:
+    def _used(self) -> Json:
+        return {"used_pct": {BUDGET: (self.settled + self.held) * 1000 // self.limit / 10}}
+
+    def _exhausted(self, id: str, amount: int) -> tuple[int, Json]:
         left = self.limit - self.settled - self.held
         why = "never" if amount > self.limit else "spent" if self.settled + amount > self.limit else "busy"
         return _problem(
-            402, "exhausted", id, why=why, budget=BUDGET, unit=UNIT, period="2040-11-30", limit=_usd(self.limit),
-            settled=_usd(self.settled), held=_usd(self.held), extra="0", remaining=_usd(left), fits=_usd(max(0, left)),
+            REFUSED[why], "exhausted", id, why=why, budget=BUDGET, unit=UNIT, period="2040-11-30",
+            limit=_usd(self.limit), settled=_usd(self.settled), held=_usd(self.held), extra="0", remaining=_usd(left), fits=_usd(max(0, left)),
             used_pct=100.0, resets_at=RESETS_AT,
-        )[1]  # fmt: skip
+        )  # fmt: skip
 
     # --- how it answers ---------------------------------------------------------------------------------------------
 
@@ -141,13 +150,13 @@ class FakeApi:
         self.seen.append((request.method, request.path, body))
         fault = self._next_fault(request.path)
         if fault == "503":
-            return _answer(*_problem(503, "", "", detail="The wallet did not answer in time."), {"Retry-After": "2"})
+            return _answer(*_problem(503, "no-answer", "", detail="The wallet did not answer in time."))
         if fault == "garbage":
             return web.Response(status=502, text="<html>bad gateway</html>", content_type="text/html")
         if fault == "before":
             return _broken(request)
         if request.headers.get("Authorization") != f"Bearer {KEY}" and request.path != "/v1/status":
-            return _answer(*_problem(401, "", "", detail="This key is not known here."))
+            return _answer(*_problem(401, "wrong-key", "", detail="This key is not known here."))
         status, said = self._decide(request, body)
         if fault == "after":
             return _broken(request)
@@ -173,7 +182,7 @@ class FakeApi:
             return self.settle(request.match_info["id"], body)
         if path.endswith("/release"):
             return self.release(request.match_info["id"])
-        return 404, _problem(404, "", "", detail="There is nothing at this address.")[1]
+        return _problem(404, "not-found", "", detail="There is nothing at this address.")
 
     def _apply(self, body: Json) -> tuple[int, Json]:
         if self.conflicting:
@@ -206,14 +215,24 @@ def _usd(nanos: int) -> str:
     return format_amount(nanos, scale=SCALE)
 
 
-def _problem(status: int, outcome: str, id: str, **more: object) -> tuple[int, Json]:
-    body = {"type": f"/problems/{outcome or status}", "title": "No", "status": status, "detail": "It is so."} | more
-    return status, {**body, "outcome": outcome, "id": id, "receipt": RECEIPT} if outcome else body
+def _problem(status: int, kind: str, id: str, **more: object) -> tuple[int, Json]:
+    """`id`: of the ask that is refused, "" where none is."""
+    body = {"type": f"/problems/{kind}", "title": "No", "status": status, "detail": "It is so."} | more
+    return status, {**body, "outcome": kind, "id": id, "receipt": RECEIPT} if id else body
 
 
-def _answer(status: int, body: Json, headers: dict[str, str] | None = None) -> web.Response:
+def _answer(status: int, body: Json) -> web.Response:
     kind = "application/json" if status < 400 else "application/problem+json"
+    headers = {"x-request-id": "0", **_telling(status, body)}
     return web.Response(status=status, text=json.dumps(body), content_type=kind, headers=headers)
+
+
+def _telling(status: int, body: Json) -> dict[str, str]:
+    if status == 401:
+        return {"WWW-Authenticate": "Bearer"}
+    if status == 503 or body.get("why") == "busy":
+        return {"Retry-After": RETRY_S}
+    return {"x-should-retry": "false"} if status >= 400 and "outcome" in body else {}
 
 
 def _broken(request: web.Request) -> web.StreamResponse:
