@@ -19,13 +19,12 @@ ROOT = Path(__file__).parents[2]
 INSIDE = "inside/"
 """Where files of the repository outside of docs/ are in the site."""
 
-READMES = ["README.md", "CHANGELOG.md", "[!.]*/README.md", "web/*/README.md"]
+READMES = ["CHANGELOG.md", "[!.]*/README.md", "*/*/README.md"]
 NOT_PAGES = ("site/", ".venv/", "docs/")
 
 FIRST = {
     "": ["index.md", "start.md", "concepts.md"],
     "guides": ["protect-an-openai-app.md", "guard-a-program.md", "per-user-caps.md", "audit-a-day.md"],
-    INSIDE: ["README.md", "internals.md"],
 }
 """What comes first in its section; the rest follows by name."""
 
@@ -33,7 +32,7 @@ SECTIONS = {
     "Guides": ["guides/"],
     "Reference": ["reference/", "refusals.md", "words.md"],
     "Operating": ["operating.md", "scaling.md", "performance.md"],
-    "Inside": ["internals.md", "testing.md", "faults.md", INSIDE],
+    "Inside": ["internals.md", INSIDE, "testing.md", "faults.md"],
     "Compared": ["comparison.md"],
     "Decisions": ["decisions/"],
 }
@@ -123,7 +122,7 @@ def order(pages: list[str]) -> list[Any]:
 
 
 def place(uri: str) -> tuple[bool, int, str]:
-    """First what is named first in its section, then folders' own pages, then by name."""
-    section, _, name = uri.partition("/") if "/" in uri else ("", "", uri)
-    first = FIRST.get(f"{section}/" if section == "inside" else section, [])
+    """First what is named first in its section, then by name."""
+    section, _, name = uri.rpartition("/")
+    first = FIRST.get(section, [])
     return name not in first, first.index(name) if name in first else 0, uri

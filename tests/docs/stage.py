@@ -66,6 +66,9 @@ class Stage:
     wallets: dict[str, Process] = field(default_factory=dict)
     """By the port that the page names."""
 
+    said: str = ""
+    """What the last block printed."""
+
     _python: Process | None = None
 
     # --- what a page has ----------------------------------------------------------------------------------------------

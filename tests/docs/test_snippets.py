@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,9 +16,15 @@ from docs.stage import Stage, open_stage
 from engine.core.plan import PlanError
 from engine.errors import PurseError
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="`purse up` was written for Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="`purse up` was written for Linux"),
+    pytest.mark.timeout(300),  # a page may have ten commands, each a process; on a busy machine each takes seconds
+]
 
 WITH_BLOCKS = {name_of(page): blocks_of(page) for page in PAGES if blocks_of(page)}
+PRINTS = "prints"
+"""The title of a block that shows what the block before it printed."""
+
 RUN = {"sh", "bash", "console", "python", "py"}
 
 
@@ -62,10 +69,9 @@ def needs_a_wallet(page: str) -> bool:
 async def tried(block: Block, stage: Stage) -> None:
     match block.language:
         case "sh" | "bash" | "console":
-            for command in commands_in(block.body):
-                await typed(command, stage)
+            stage.said = "".join([await typed(command, stage) for command in commands_in(block.body)])
         case "python" | "py":
-            await stage.python(block.body, block.place)
+            stage.said = await stage.python(block.body, block.place)
         case "toml":
             stage.toml(block)
         case "json":
@@ -73,18 +79,27 @@ async def tried(block: Block, stage: Stage) -> None:
         case "yaml":
             stage.yaml(block)
         case shown if shown in SHOWN:
-            pass
+            if block.title == PRINTS:
+                assert re.search(printed(block.body), stage.said), f"{block.place}: it printed\n{stage.said}"
         case other:
             raise AssertionError(f"{block.place}: nobody tries a block of {other!r}; what is only shown is `text`")
 
 
-async def typed(command: str, stage: Stage) -> None:
+def printed(shown: str) -> str:
+    """A pattern of these lines in this order; three dots stand for anything in a line."""
+    return (
+        ".*".join(re.escape(line) for line in shown.splitlines()).replace(re.escape("..."), "[^\n]*").join(("(?s)", ""))
+    )
+
+
+async def typed(command: str, stage: Stage) -> str:
+    """What it printed, where it was run as it stands."""
     done, match = how(command)
     match done:
         case None:
-            await stage.sh(command)
+            return await stage.sh(command)
         case Ends(code):
-            await stage.sh(command, ends=code)
+            return await stage.sh(command, ends=code)
         case Instead(other):
             assert match is not None
             await stage.sh(match.expand(other))
@@ -96,6 +111,7 @@ async def typed(command: str, stage: Stage) -> None:
             await stage.until(await stage.start(command), said)
         case Elsewhere(shown_by):
             assert (ROOT / shown_by).exists()
+    return ""
 
 
 # --- that it would notice ---------------------------------------------------------------------------------------------
@@ -114,11 +130,13 @@ async def typed(command: str, stage: Stage) -> None:
         '```toml\n[observers.a]\nsource = "elsewhere"\n```\n',
         '```json\n{"id": "call-1", "amount": {"usd": "0.01"}}\n```\n',
         "```yaml\n- a list\n```\n",
+        '```text title="prints"\nheld ... usd\n```\n',
     ],
 )
 async def test_a_block_that_is_wrong_fails(wrong: str, tmp_path: Path) -> None:
     (block,) = blocks_in(wrong, "a page")
     async with open_stage(tmp_path, nats=False) as stage:
+        stage.said = "held 1\nusd"
         with pytest.raises((AssertionError, PurseError, PlanError)):
             await tried(block, stage)
 
