@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,19 @@ def blocks_in(text: str, page: str) -> list[Block]:
 
 
 def commands_in(body: str) -> list[str]:
-    """The commands of a shell block, without prompts and comments. What goes on behind a backslash is one command."""
-    joined = re.sub(r"\\\n\s*", "", body)
-    lines = (line.removeprefix("$ ").strip() for line in joined.splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+    """The commands of a shell block, without prompts and comments. A backslash or an open quote goes on."""
+    found, begun = [], ""
+    for line in re.sub(r"\\\n\s*", "", body).splitlines():
+        begun = f"{begun}\n{line}" if begun else line.strip().removeprefix("$ ")
+        if is_whole(begun):
+            found.append(begun)
+            begun = ""
+    return [command for command in [*found, begun] if command and not command.startswith("#")]
+
+
+def is_whole(command: str) -> bool:
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:  # a quote that nobody closed
+        return False
+    return True

@@ -63,8 +63,8 @@ COMMANDS: list[tuple[str, How]] = [
     ),
     (r"(?:PURSE_PLANTED=1 )?\.venv/bin/pytest ((?:[\w/]+ ?)+).*", Instead(rf"cd {ROOT}; ls -d \1")),
     (r"(docker|install|openssl|cp deploy/env.example)\b.*", Elsewhere("tests/unit/test_deploy.py")),
-    (r"(kubectl|helm|kind)\b.*", Elsewhere("deploy")),
-    (r"(pip install|git clone)\b.*", Elsewhere("pyproject.toml")),
+    (r"(kubectl|helm)\b.*", Elsewhere("tests/unit/test_deploy.py")),
+    (r"(?:\.venv/bin/)?(pip install|hatchling build|git clone)\b.*", Elsewhere("pyproject.toml")),
     (r"duckdb <.*", Elsewhere("tests/unit/test_examples.py")),
     (r"purse audit today --follow\b.*", Until("All is right")),
     (r"purse prices import\b.*", Elsewhere("tests/unit/test_cli_prices.py")),
@@ -89,6 +89,7 @@ class Setup:
 
     `names`: what its Python programs find there. `before`: what has happened before the first block. `put`: what stands
     for what. `after`: a program at the end. `wallet`: False where nothing on the page has to do with one.
+    `elsewhere`: the test that runs what is on the page, in place of this one.
     """
 
     config: str = ""
@@ -98,6 +99,7 @@ class Setup:
     put: dict[str, str] = field(default_factory=dict)
     after: str = ""
     wallet: bool = True
+    elsewhere: str = ""
 
 
 DAY = datetime.now(UTC).strftime("%Y-%m-%d")
@@ -167,7 +169,6 @@ SETUPS: dict[str, Setup] = {
         ),
     ),
     "docs/operating.md": Setup(before=with_a_key),
-    "bench/README.md": Setup(wallet=False),
     "docs/testing.md": Setup(
         wallet=False,
         put={"2026-11-30": "2026-11-30"},

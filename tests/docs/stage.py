@@ -198,7 +198,8 @@ class Stage:
         )
 
     def yaml(self, block: Block) -> None:
-        assert isinstance(yaml.safe_load(block.body), dict), block.place
+        """One or more documents that a tool would read."""
+        assert all(isinstance(each, dict) for each in yaml.safe_load_all(block.body)), block.place
 
 
 def load(file: PurseFile, env: dict[str, str]) -> None:
