@@ -54,6 +54,7 @@ How = Elsewhere | Instead | Up | Until | Ends
 COMMANDS: list[tuple[str, How]] = [
     (r"(?P<env>(?:[A-Z_]+=\S+ )*)purse up\b(?P<options>.*)", Up()),
     (r"(?P<env>(?:[A-Z_]+=\S+ )*)make run\b(?P<options>)", Up()),
+    (r"purse hold\b.* # refused: exit code 3", Ends(3)),
     (r"make demo\b", Elsewhere("tests/end_to_end/test_demo.py")),
     (r"make (test|sdks|docs|screenshots|assets)\b", Instead(rf"make -C {ROOT} -n \1")),
     (r"((?:[A-Z]+=\S+ )*)make (soak|chaos|bench)((?: [A-Z]+=\S+)*)", Instead(rf"\1 make -C {ROOT} -n \2\3")),
@@ -180,6 +181,7 @@ SETUPS: dict[str, Setup] = {
         ),
         after="test_a_late_settle_is_charged_to_the_day_of_its_hold()\n",
     ),
+    "docs/scaling.md": Setup(wallet=False),
     "docs/guides/guard-a-program.md": Setup(
         config=GUARDED,
         put={"https://purse.example.org": "http://127.0.0.1:8080"},
