@@ -39,6 +39,7 @@ SECTIONS = {
 """The tabs, each with the pages and folders that are in it. Any page that is in none stands before them."""
 
 _CODE = re.compile(r"^( *)(```+).*?^\1\2$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(r" {0,3}(?:[-*]|\d+\.) ")
 _LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))|(?<=src=\")[^\"]+|(?<=srcset=\")[^\"]+|(?<=href=\")[^\"]+")
 
 
@@ -63,7 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
     """Turns links between files of the repository into links between pages of the site."""
     here = repository_path(page.file.src_uri)
-    return prose(markdown, lambda text: _LINK.sub(lambda found: moved(found[0], here, page.file.src_uri), text))
+    return prose(spaced(markdown), lambda text: _LINK.sub(lambda found: moved(found[0], here, page.file.src_uri), text))
 
 
 def linked(page: Path) -> Iterator[Path]:
@@ -107,6 +108,24 @@ def prose(text: str, change: Any) -> str:
         done += [change(text[at : code.start()]), code[0]]
         at = code.end()
     return "".join([*done, change(text[at:])])
+
+
+def spaced(text: str) -> str:
+    """Lists and tables as Python's Markdown sees them: behind an empty line, and four spaces deeper each time."""
+    done: list[str] = []
+    is_code = in_list = in_table = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code:
+            item, row = _ITEM.match(line) is not None, line.startswith("|")
+            if done and done[-1].strip() and ((item and not in_list) or (row and not in_table)):
+                done.append("")
+            in_list = item or (in_list and (not line or line.startswith("  ")))
+            in_table = row
+            line = re.sub(r"^ {2,3}(?=\S)", "    ", line)
+        done.append(line)
+    return "\n".join(done)
 
 
 def order(pages: list[str]) -> list[Any]:

@@ -14,6 +14,8 @@ from docs.blocks import ROOT
 pytest.importorskip("material", reason="needs the extra `docs`")
 LOADED = re.compile(r"<(?:script|img|link|source|iframe)\b[^>]*?\b(?:src|href|srcset)=\"?((?:https?:)?//[^\s\">]+)")
 
+_FALSE_LIST = re.compile(r"<p>(?:(?!</p>).)*^(?:- |\d+\. |\|).*?</p>", re.MULTILINE | re.DOTALL)
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -50,3 +52,14 @@ def test_every_page_leads_to_every_section(site: Path) -> None:
         "../comparison.html",
     ):
         assert f'href="{page}"' in text
+
+
+def test_lists_and_tables_are_lists_and_tables(site: Path) -> None:
+    """What the repository shows as one: Markdown in Python wants more empty lines and spaces."""
+    paragraphs = {
+        page.name: re.findall(
+            r"<p>(?:(?!</p>).)*^(?:- |\d+\. |\|).*?</p>", page.read_text(encoding="utf-8"), re.M | re.S
+        )
+        for page in site.rglob("*.html")
+    }
+    assert {name: found for name, found in paragraphs.items() if found} == {}
