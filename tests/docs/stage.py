@@ -33,14 +33,13 @@ from projector.alerts.settings import read_alerts
 from projector.alerts.target import parcel_of
 from projector.observers.settings import read_observers
 from projector.seals.settings import read_seals
-from web import alerts, estimate, health, operating, spending, watching
+from web import alerts, days, estimate, health, keeping, metrics, operating, past, spending, watching
 from web.ask_settings import read_ask
 from web.openapi import document
 from web.proxy.upstreams import read_upstreams
 
-ROUTES = (
-    *spending.ROUTES, *estimate.ROUTES, *operating.ROUTES, *watching.ROUTES, *alerts.ROUTES, *health.ROUTES,
-)  # fmt: skip
+TABLES = (spending, estimate, operating, keeping, watching, days, past, alerts, health, metrics)
+ROUTES = [route for table in TABLES for route in table.ROUTES]
 WAIT_S = 60.0  # a deadline for programs that start on a busy machine, not a measurement
 POLL_S = 0.02
 WORKER = Path(__file__).with_name("worker.py")

@@ -50,16 +50,3 @@ def test_a_link_that_leads_nowhere_is_noticed() -> None:
     text = good + "[e](#another) [f](docs/words.md#moneys)"
     assert broken(ROOT / "README.md", good) == set()
     assert broken(ROOT / "README.md", text) == {"#another", "docs/words.md#moneys"}
-
-
-def test_no_page_of_the_docs_is_without_a_way_to_it() -> None:
-    """From README or the first page, by links alone. Decisions are found through their own list in the site."""
-    waiting, seen = [ROOT / "README.md", ROOT / "docs" / "index.md"], set[Path]()
-    while waiting:
-        page = waiting.pop().resolve()
-        if page in seen or page.suffix != ".md" or not page.exists():
-            continue
-        seen.add(page)
-        waiting += [page.parent / link.partition("#")[0] for link in links(page.read_text(encoding="utf-8"))]
-    docs = {page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.parent.name != "decisions"}
-    assert {name_of(page) for page in docs - seen} == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -63,3 +64,17 @@ def test_lists_and_tables_are_lists_and_tables(site: Path) -> None:
         for page in site.rglob("*.html")
     }
     assert {name: found for name, found in paragraphs.items() if found} == {}
+
+
+def test_a_new_page_finds_its_place_by_itself() -> None:
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site" / "pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    named = ["guides/a-new-one.md", "guides/what-if.md", "guides/protect-an-openai-app.md", "index.md", "new/one.md"]
+    assert pages.order(named) == [
+        "index.md",
+        "new/one.md",
+        {"Guides": ["guides/protect-an-openai-app.md", "guides/a-new-one.md", "guides/what-if.md"]},
+    ]
