@@ -182,6 +182,8 @@ SETUPS: dict[str, Setup] = {
         after="test_a_late_settle_is_charged_to_the_day_of_its_hold()\n",
     ),
     "docs/scaling.md": Setup(wallet=False),
+    "docs/guides/cycles-clients.md": Setup(elsewhere="tests/sdk/test_cycles_guide.py"),
+    "docs/guides/kubernetes.md": Setup(elsewhere="tests/unit/test_kubernetes.py"),
     "docs/guides/guard-a-program.md": Setup(
         config=GUARDED,
         put={"https://purse.example.org": "http://127.0.0.1:8080"},
