@@ -1,12 +1,17 @@
-"""One client after the other, with a wallet between it and its provider."""
+"""One client after the other, with a wallet between it and its provider; and a wallet that speaks Cycles."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from providers.fake_openai import FakeOpenAI
+from running_purse import running_purse
 from sdk.clients import CLIENTS, Client, Clients, Running
+from sdk.cycles_world import BUDGETS, CLIENT, PLAN, Caller, CyclesWallet, spending_key
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -21,3 +26,37 @@ def client(request: pytest.FixtureRequest, clients: Clients) -> Running:
     if found.missing:
         pytest.skip(found.missing)
     return Running(found, clients)
+
+
+# --- Cycles -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def wallet(tmp_path_factory: pytest.TempPathFactory, clients: Clients) -> Iterator[CyclesWallet]:
+    folder = tmp_path_factory.mktemp("cycles")
+    config = folder / "purse.toml"
+    config.write_text(PLAN)
+    with running_purse(folder / "data", "--config", str(config)) as purse:
+        yield CyclesWallet(purse, spending_key(purse), clients)
+
+
+@pytest.fixture(scope="session")
+def agents() -> Iterator[str]:
+    return (f"agent-{number}" for number in itertools.count())
+
+
+@pytest.fixture
+def caller(request: pytest.FixtureRequest, wallet: CyclesWallet, agents: Iterator[str], tmp_path: Path) -> Caller:
+    """Cycles' client, or the program that the test's file names as its own, with a budget that nobody else has."""
+    program = getattr(request.module, "PROGRAM", CLIENT)
+    if program.missing:
+        pytest.skip(program.missing)
+    agent = next(agents)
+    assert agent in wallet.budgets(), f"there are no more than {BUDGETS} budgets"
+    return Caller(wallet, agent, tmp_path / "journal", program)
+
+
+@pytest_asyncio.fixture
+async def provider() -> AsyncIterator[FakeOpenAI]:
+    async with FakeOpenAI() as fake:
+        yield fake

@@ -1,0 +1,172 @@
+"""A whole wallet that speaks Cycles, the programs that speak it to the wallet, and a budget for each test."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from running_purse import RunningPurse
+from sdk.clients import FETCHED, HERE, Clients
+
+TENANT = "acme"
+BUDGETS = 48
+"""One for each test that asks for one; more than there are."""
+
+LIMIT = 100_000
+"""Of such a budget, in microcents: a tenth of a cent."""
+
+MICROCENTS = 100_000_000
+"""In a dollar."""
+
+PLAN = f"""
+[budgets.tenant]
+unit = "usd"
+limit = "10"
+per = "total"
+where = {{ tenant = "{TENANT}" }}
+
+[budgets.tokens]
+unit = "tokens"
+limit = "1000000"
+per = "total"
+where = {{ tenant = "{TENANT}" }}
+""" + "".join(
+    f"""
+[budgets.agent-{number}]
+unit = "usd"
+limit = "{Decimal(LIMIT) / MICROCENTS}"
+per = "total"
+where = {{ tenant = "{TENANT}", agent = "agent-{number}" }}
+"""
+    for number in range(BUDGETS)
+)
+
+
+PARTS = ("settled", "held", "remaining")
+
+
+@dataclass(frozen=True)
+class CyclesProgram:
+    """`lists`: what it was made to run with, by the lists it is fetched from; what stands before wins."""
+
+    script: str
+    which: str
+    lists: tuple[str, ...]
+
+    @property
+    def packages(self) -> str:
+        return os.pathsep.join(str(FETCHED / name) for name in self.lists)
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot run here, if it cannot."""
+        gone = [name for name in self.lists if not (FETCHED / name).exists()]
+        return f"needs {', '.join(gone)} in {FETCHED}, which `make sdks` fetches" if gone else None
+
+    def command(self) -> list[str]:
+        return [sys.executable, str(HERE / self.script)]
+
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(FETCHED), "PYTHONPATH": self.packages}
+
+
+CLIENT = CyclesProgram("ask_cycles.py", "cycles", ("cycles",))
+GATE = CyclesProgram("ask_cycles_gate.py", "cycles-gate", ("cycles-langchain", "langchain", "cycles"))
+HOOKS = CyclesProgram("ask_cycles_hooks.py", "cycles-hooks", ("cycles-agents", "agents", "cycles"))
+
+
+@dataclass
+class Spending:
+    """What the wallet itself says of one budget, in microcents or tokens."""
+
+    settled: int
+    held: int
+    remaining: int
+
+
+@dataclass
+class CyclesWallet:
+    """`key`: what a client is given."""
+
+    purse: RunningPurse
+    key: str
+    clients: Clients
+
+    def budgets(self) -> dict[str, Spending]:
+        shown = json.loads(self.purse.ask("--json", "status").stdout)["budgets"]
+        return {
+            budget["name"]: Spending(*(counted(budget[part], budget["unit"]) for part in PARTS)) for budget in shown
+        }
+
+    def audited(self) -> str:
+        """What an audit of all there is says, if it finds nothing wrong."""
+        said = self.purse.ask("audit", "today")
+        assert said.exit_code == 0, said.output
+        return said.output
+
+
+@dataclass
+class Caller:
+    """A program with a budget of its own."""
+
+    wallet: CyclesWallet
+    agent: str
+    journal: Path
+    program: CyclesProgram = CLIENT
+    url: str = ""
+
+    @property
+    def subject(self) -> dict[str, str]:
+        return {"tenant": TENANT, "agent": self.agent}
+
+    @property
+    def scope(self) -> str:
+        return f"tenant:{TENANT}/agent:{self.agent}"
+
+    def spending(self) -> Spending:
+        return self.wallet.budgets()[self.agent]
+
+    async def ask(self, does: str, **asked: Any) -> dict[str, Any]:
+        """What the program saw."""
+        common = {"key": self.wallet.key, "journal": str(self.journal), "subject": self.subject}
+        common["url"] = self.url or self.wallet.purse.url
+        return await self.wallet.clients.ask(self.program, does, **{**common, **asked})
+
+    async def call(self, method: str, *path: str, body: Any = None, **asked: Any) -> dict[str, Any]:
+        """One method of the client; `query` and `as_is` as `ask_cycles.py` says."""
+        return await self.ask("call", method=method, path=list(path), body=body, **asked)
+
+    async def reserve(self, key: str, amount: int, **more: Any) -> dict[str, Any]:
+        asked = {**estimating(self, key, amount), **more}
+        return await self.call("create_reservation", body=asked)
+
+
+def spending_key(purse: RunningPurse, tenant: str = TENANT) -> str:
+    """A key that speaks for one tenant."""
+    made = purse.ask("--json", "key", "new", "--role", "spend", "--label", f"tenant={tenant}")
+    return str(json.loads(made.stdout)["key"])
+
+
+def counted(shown: str, unit: str) -> int:
+    exact = Decimal(shown) * (MICROCENTS if unit == "usd" else 1)
+    assert exact == int(exact), shown
+    return int(exact)
+
+
+def amount(microcents: int) -> dict[str, Any]:
+    return {"unit": "USD_MICROCENTS", "amount": microcents}
+
+
+def estimating(caller: Caller, key: str, microcents: int) -> dict[str, Any]:
+    """What is common to asking for a reservation, for a decision and for a dry run."""
+    return {
+        "idempotency_key": key,
+        "subject": caller.subject,
+        "action": {"kind": "llm.completion", "name": "gpt-4o-mini"},
+        "estimate": amount(microcents),
+    }

@@ -1,0 +1,309 @@
+"""Every method of Cycles' official client against a whole wallet: what it is answered, what the wallet says then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sdk.cycles_world import LIMIT, TENANT, Caller, Spending, amount, estimating
+
+pytestmark = pytest.mark.timeout(600)  # beyond the clients' own deadlines
+
+STRANGER = {"tenant": "another"}
+
+
+def code(said: dict[str, Any]) -> tuple[int, str]:
+    """Of a refusal, which says who it was asked by as well."""
+    assert said["body"]["message"]
+    assert said["body"]["request_id"] == said["headers"]["x-request-id"]
+    return said["status"], said["body"]["error"]
+
+
+def granted(said: dict[str, Any]) -> str:
+    assert (said["status"], said["body"]["decision"]) == (200, "ALLOW"), said
+    return str(said["body"]["reservation_id"])
+
+
+def committing(key: str, microcents: int) -> dict[str, Any]:
+    return {"idempotency_key": key, "actual": amount(microcents)}
+
+
+def lease_aside(said: dict[str, Any]) -> dict[str, Any]:
+    """A body without what may differ when it is asked for again."""
+    return {name: value for name, value in said["body"].items() if name != "remaining_ttl_ms"}
+
+
+# --- one reservation's life -------------------------------------------------------------------------------------------
+
+
+async def test_a_reservation_is_held_and_its_commit_is_settled(caller: Caller) -> None:
+    held = await caller.reserve("r", 60_000, ttl_ms=60_000)
+    id = granted(held)
+    assert held["reads"], held
+    assert held["body"]["reserved"] == amount(60_000)
+    assert caller.scope in held["body"]["affected_scopes"]
+    assert 0 < held["body"]["remaining_ttl_ms"] <= 60_000
+    assert caller.spending() == Spending(settled=0, held=60_000, remaining=40_000)
+
+    settled = await caller.call("commit_reservation", id, body=committing("c", 25_000))
+    assert settled["reads"], settled
+    assert settled["body"]["status"] == "COMMITTED"
+    assert (settled["body"]["charged"], settled["body"]["released"]) == (amount(25_000), amount(35_000))
+    assert caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
+
+
+async def test_a_released_reservation_costs_nothing(caller: Caller) -> None:
+    id = granted(await caller.reserve("r", 60_000))
+    released = await caller.call("release_reservation", id, body={"idempotency_key": "x", "reason": "not needed"})
+    assert released["reads"], released
+    assert (released["body"]["status"], released["body"]["released"]) == ("RELEASED", amount(60_000))
+    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+
+
+async def test_an_extended_reservation_holds_as_much_for_longer(caller: Caller) -> None:
+    held = await caller.reserve("r", 60_000, ttl_ms=60_000)
+    extended = await caller.call(
+        "extend_reservation", granted(held), body={"idempotency_key": "e", "extend_by_ms": 30_000}
+    )
+    assert extended["reads"], extended
+    assert extended["body"]["status"] == "ACTIVE"
+    assert extended["body"]["expires_at_ms"] == held["body"]["expires_at_ms"] + 30_000
+    assert caller.spending().held == 60_000
+
+
+async def test_a_commit_above_its_reservation_is_charged_in_full(caller: Caller) -> None:
+    """The money is gone, whatever was reserved and whatever the client says should become of it."""
+    id = granted(await caller.reserve("r", 90_000))
+    settled = await caller.call("commit_reservation", id, body=committing("c", 130_000))
+    assert (settled["status"], settled["body"]["charged"]) == (200, amount(130_000)), settled
+    assert caller.spending() == Spending(settled=130_000, held=0, remaining=-30_000)
+
+
+async def test_an_event_is_charged_without_a_reservation(caller: Caller) -> None:
+    asked = estimating(caller, "e", 0)
+    del asked["estimate"]
+    applied = await caller.call("create_event", body={**asked, "actual": amount(12_345)})
+    assert (applied["status"], applied["body"]["status"]) == (201, "APPLIED"), applied
+    assert applied["reads"]
+    assert caller.spending().settled == 12_345
+
+
+# --- a no -------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_does_not_fit_is_409_and_holds_nothing(caller: Caller) -> None:
+    granted(await caller.reserve("first", 60_000))
+    assert code(await caller.reserve("second", 40_001)) == (409, "BUDGET_EXCEEDED")
+    assert caller.spending() == Spending(settled=0, held=60_000, remaining=40_000)
+    granted(await caller.reserve("third", 40_000))
+    assert caller.spending().remaining == 0
+
+
+async def test_a_finished_reservation_is_not_finished_again(caller: Caller) -> None:
+    committed = granted(await caller.reserve("r", 10_000))
+    await caller.call("commit_reservation", committed, body=committing("c", 10_000))
+    released = granted(await caller.reserve("s", 10_000))
+    await caller.call("release_reservation", released, body={"idempotency_key": "x"})
+    for id in (committed, released):
+        for method, body in (
+            ("commit_reservation", committing("another", 10_000)),
+            ("release_reservation", {"idempotency_key": "another"}),
+            ("extend_reservation", {"idempotency_key": "another", "extend_by_ms": 1_000}),
+        ):
+            assert code(await caller.call(method, id, body=body)) == (409, "RESERVATION_FINALIZED"), (method, id)
+    assert caller.spending() == Spending(settled=10_000, held=0, remaining=90_000)
+
+
+async def test_an_expired_reservation_is_410_and_listed_as_expired(caller: Caller) -> None:
+    said = await caller.ask(
+        "decorated", estimate=60_000, actual=60_000, ttl_ms=1_000, grace_period_ms=0, work="outlives"
+    )
+    id = said["reservation"]
+    for method, body in (
+        ("get_reservation", None),
+        ("extend_reservation", {"idempotency_key": "e", "extend_by_ms": 1_000}),
+        ("release_reservation", {"idempotency_key": "x"}),
+        ("commit_reservation", committing("c", 1)),
+    ):
+        assert code(await caller.call(method, id, body=body)) == (410, "RESERVATION_EXPIRED"), method
+    listed = await caller.call("list_reservations", query={"status": "EXPIRED", "agent": caller.agent})
+    assert [row["reservation_id"] for row in listed["body"]["reservations"]] == [id]
+
+
+async def test_what_is_not_there_is_404(caller: Caller) -> None:
+    for method, body in (
+        ("get_reservation", None),
+        ("commit_reservation", committing("c", 1)),
+        ("release_reservation", {"idempotency_key": "x"}),
+        ("extend_reservation", {"idempotency_key": "e", "extend_by_ms": 1_000}),
+    ):
+        assert code(await caller.call(method, "never-reserved", body=body)) == (404, "NOT_FOUND"), method
+
+
+async def test_another_tenants_money_is_403_and_another_key_is_401(caller: Caller) -> None:
+    assert code(await caller.reserve("r", 1, subject=STRANGER)) == (403, "FORBIDDEN")
+    assert code(await caller.call("decide", body={**estimating(caller, "d", 1), "subject": STRANGER})) == (
+        403,
+        "FORBIDDEN",
+    )
+    assert code(await caller.call("get_balances", query=STRANGER)) == (403, "FORBIDDEN")
+    assert code(await caller.call("list_reservations", query=STRANGER)) == (403, "FORBIDDEN")
+    told = await caller.call("get_balances", query={"tenant": TENANT}, key="purse_nobody")
+    assert code(told) == (401, "UNAUTHORIZED")
+
+
+async def test_another_unit_is_400(caller: Caller) -> None:
+    id = granted(await caller.reserve("r", 10_000))
+    tokens = {"idempotency_key": "c", "actual": {"unit": "TOKENS", "amount": 10}}
+    assert code(await caller.call("commit_reservation", id, body=tokens)) == (400, "UNIT_MISMATCH")
+    assert caller.spending().held == 10_000
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"estimate": {"unit": "USD_MICROCENTS", "amount": -1}},
+        {"estimate": {"unit": "USD_MICROCENTS", "amount": "1"}},
+        {"estimate": {"unit": "USD", "amount": 1}},
+        {"subject": {"dimensions": {"cost_center": "x"}}},
+        {"ttl_ms": 999},
+        {"idempotency_key": ""},
+        {"unheard_of": 1},
+    ],
+    ids=["negative", "string", "unit", "no-level", "short", "no-key", "unknown-field"],
+)
+async def test_a_wrong_ask_is_400_and_holds_nothing(caller: Caller, wrong: dict[str, Any]) -> None:
+    body = {**estimating(caller, "r", 10_000), **wrong}
+    assert code(await caller.call("create_reservation", body=body, as_is=True)) == (400, "INVALID_REQUEST")
+    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+
+
+# --- again ------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_asked_again_is_answered_alike_and_counts_once(caller: Caller) -> None:
+    first, again = [await caller.reserve("r", 50_000) for _ in range(2)]
+    assert lease_aside(first) == lease_aside(again)
+    id = granted(first)
+    for method, body in (
+        ("extend_reservation", {"idempotency_key": "e", "extend_by_ms": 10_000}),
+        ("commit_reservation", committing("c", 20_000)),
+    ):
+        said = [await caller.call(method, id, body=body) for _ in range(2)]
+        assert [one["status"] for one in said] == [200, 200], said
+        assert lease_aside(said[0]) == lease_aside(said[1])
+    other = granted(await caller.reserve("s", 10_000))
+    released = [await caller.call("release_reservation", other, body={"idempotency_key": "x"}) for _ in range(2)]
+    assert released[0]["body"] == released[1]["body"]
+    event = {**estimating(caller, "ev", 0), "actual": amount(7_000)}
+    del event["estimate"]
+    events = [await caller.call("create_event", body=event) for _ in range(2)]
+    assert [one["status"] for one in events] == [201, 201]
+    assert events[0]["body"] == events[1]["body"]
+    late = await caller.reserve("r", 50_000)
+    assert lease_aside(late) == lease_aside(first)
+    assert late["body"]["remaining_ttl_ms"] == 0
+    assert caller.spending() == Spending(settled=27_000, held=0, remaining=73_000)
+
+
+async def test_a_key_means_one_thing_for_each_endpoint(caller: Caller) -> None:
+    id = granted(await caller.reserve("same", 10_000))
+    settled = await caller.call("commit_reservation", id, body=committing("same", 10_000))
+    event = {**estimating(caller, "same", 0), "actual": amount(5_000)}
+    del event["estimate"]
+    applied = await caller.call("create_event", body=event)
+    assert (settled["status"], applied["status"]) == (200, 201)
+    assert caller.spending().settled == 15_000
+
+
+async def test_another_ask_under_a_known_key_is_409(caller: Caller) -> None:
+    id = granted(await caller.reserve("r", 50_000))
+    assert code(await caller.reserve("r", 50_001)) == (409, "IDEMPOTENCY_MISMATCH")
+    await caller.call("extend_reservation", id, body={"idempotency_key": "e", "extend_by_ms": 10_000})
+    longer = {"idempotency_key": "e", "extend_by_ms": 10_001}
+    assert code(await caller.call("extend_reservation", id, body=longer)) == (409, "IDEMPOTENCY_MISMATCH")
+    await caller.call("commit_reservation", id, body=committing("c", 20_000))
+    assert code(await caller.call("commit_reservation", id, body=committing("c", 20_001))) == (
+        409,
+        "IDEMPOTENCY_MISMATCH",
+    )
+    assert caller.spending() == Spending(settled=20_000, held=0, remaining=80_000)
+
+
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_decision_and_a_dry_run_hold_nothing_and_deny_with_200(caller: Caller) -> None:
+    for microcents, decision in ((LIMIT, "ALLOW"), (LIMIT + 1, "DENY")):
+        decided = await caller.call("decide", body=estimating(caller, f"d-{microcents}", microcents))
+        dry = await caller.reserve(f"dry-{microcents}", microcents, dry_run=True)
+        for said in (decided, dry):
+            assert (said["status"], said["body"]["decision"]) == (200, decision), said
+            assert said["reads"]
+            assert ("reason_code" in said["body"]) == (decision == "DENY")
+        assert {"reservation_id", "expires_at_ms"} & dry["body"].keys() == set()
+        assert caller.scope in dry["body"]["affected_scopes"]
+    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    listed = await caller.call("list_reservations", query={"agent": caller.agent})
+    assert listed["body"]["reservations"] == []
+
+
+async def test_balances_are_what_the_wallet_says(caller: Caller) -> None:
+    id = granted(await caller.reserve("r", 30_000))
+    await caller.call("commit_reservation", id, body=committing("c", 20_000))
+    granted(await caller.reserve("s", 15_000))
+    shown = await caller.call("get_balances", query=caller.subject)
+    assert shown["reads"], shown
+    (balance,) = [each for each in shown["body"]["balances"] if each["scope_path"] == caller.scope]
+    spending = caller.spending()
+    assert (spending.settled, spending.held) == (20_000, 15_000)
+    parts = {name: balance[name] for name in ("allocated", "spent", "reserved", "remaining")}
+    assert parts == {
+        "allocated": amount(LIMIT), "spent": amount(spending.settled), "reserved": amount(spending.held),
+        "remaining": amount(spending.remaining),
+    }  # fmt: skip
+
+
+async def test_a_reservation_is_found_by_its_id_its_key_its_subject_and_its_state(caller: Caller) -> None:
+    asked = estimating(caller, "found", 10_000)
+    asked["subject"] = {**caller.subject, "dimensions": {"cost_center": "a"}}
+    asked["action"] = {"kind": "llm.completion", "name": "gpt-4o", "tags": ["prod"]}
+    held = await caller.call("create_reservation", body={**asked, "metadata": {"ticket": 7}})
+    id = granted(held)
+    got = await caller.call("get_reservation", id)
+    assert got["reads"], got
+    shown = {name: got["body"].get(name) for name in ("subject", "action", "idempotency_key", "status")}
+    assert shown == {
+        "subject": asked["subject"], "action": asked["action"], "idempotency_key": "found", "status": "ACTIVE",
+    }  # fmt: skip
+    assert got["body"]["expires_at_ms"] == held["body"]["expires_at_ms"]
+
+    async def listed(**query: str) -> list[str]:
+        said = await caller.call("list_reservations", query=query)
+        assert said["reads"], said
+        return [row["reservation_id"] for row in said["body"]["reservations"]]
+
+    assert await listed(idempotency_key="found", agent=caller.agent) == [id]
+    assert await listed(agent=caller.agent, status="ACTIVE") == [id]
+    assert await listed(agent=caller.agent, status="COMMITTED") == []
+    await caller.call("commit_reservation", id, body=committing("c", 9_000))
+    assert await listed(agent=caller.agent, status="ACTIVE") == []
+    assert await listed(agent=caller.agent, status="COMMITTED") == [id]
+    assert await listed(agent="nobody") == []
+
+
+async def test_a_long_list_is_read_page_by_page(caller: Caller) -> None:
+    ids = [granted(await caller.reserve(f"r-{number}", 1_000)) for number in range(5)]
+    seen: list[str] = []
+    query = {"agent": caller.agent, "limit": "2"}
+    while True:
+        said = await caller.call("list_reservations", query=query)
+        assert said["reads"], said
+        rows = [row["reservation_id"] for row in said["body"]["reservations"]]
+        assert len(rows) <= 2
+        seen += rows
+        if not said["body"].get("has_more"):
+            break
+        query["cursor"] = said["body"]["next_cursor"]
+    assert sorted(seen) == sorted(ids)
+    assert len(set(seen)) == len(ids)
