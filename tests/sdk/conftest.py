@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest_asyncio
 from providers.fake_openai import FakeOpenAI
 from running_purse import running_purse
 from sdk.clients import CLIENTS, Client, Clients, Running
-from sdk.cycles_world import BUDGETS, CLIENT, PLAN, Caller, CyclesWallet, spending_key
+from sdk.cycles_world import BUDGETS, CLIENT, PLAN, SPENDTHRIFT, TENANT, Caller, CyclesWallet, spending_key
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -37,12 +36,12 @@ def wallet(tmp_path_factory: pytest.TempPathFactory, clients: Clients) -> Iterat
     config = folder / "purse.toml"
     config.write_text(PLAN)
     with running_purse(folder / "data", "--config", str(config)) as purse:
-        yield CyclesWallet(purse, spending_key(purse), clients)
+        yield CyclesWallet(purse, {tenant: spending_key(purse, tenant) for tenant in (TENANT, SPENDTHRIFT)}, clients)
 
 
 @pytest.fixture(scope="session")
 def agents() -> Iterator[str]:
-    return (f"agent-{number}" for number in itertools.count())
+    return iter([f"agent-{number}" for number in range(BUDGETS)])
 
 
 @pytest.fixture
@@ -51,9 +50,7 @@ def caller(request: pytest.FixtureRequest, wallet: CyclesWallet, agents: Iterato
     program = getattr(request.module, "PROGRAM", CLIENT)
     if program.missing:
         pytest.skip(program.missing)
-    agent = next(agents)
-    assert agent in wallet.budgets(), f"there are no more than {BUDGETS} budgets"
-    return Caller(wallet, agent, tmp_path / "journal", program)
+    return Caller(wallet, next(agents), tmp_path / "journal", program)
 
 
 @pytest_asyncio.fixture

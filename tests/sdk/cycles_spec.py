@@ -12,11 +12,16 @@ from typing import Any
 
 import yaml
 from sdk.clients import FETCHED
-from sdk.cycles_world import TENANT
 
 FIXTURE = FETCHED / "cycles-source" / "runcycles" / "tests" / "fixtures" / "cycles-protocol-v0.yaml"
 Document = dict[str, Any]
 
+LEVELS = ("workspace", "app", "workflow", "agent", "toolset")
+"""Of a subject, below its tenant."""
+
+KEY_HEADER = {"$ref": "#/components/parameters/IdempotencyKeyHeader"}
+RESERVATION_ID = {"$ref": "#/components/parameters/ReservationId"}
+CURSOR = {"$ref": "#/components/parameters/Cursor"}
 ERROR = {"$ref": "#/components/responses/ErrorResponse"}
 
 
@@ -64,6 +69,12 @@ def _each(*amendments: Callable[[Document], None]) -> Callable[[Document], None]
     return amend
 
 
+def _any_key(document: Document) -> None:
+    for parameter in document["paths"]["/v1/reservations"]["get"]["parameters"]:
+        if parameter.get("name") == "idempotency_key":
+            parameter["schema"] = {"type": "string"}
+
+
 _REMAINING = {"type": "integer", "format": "int64", "minimum": 0}
 
 DEPARTURES = (
@@ -72,6 +83,12 @@ DEPARTURES = (
         "400 for what is malformed",
         "every other request has it",
         _also(400, ("post", "/v1/reservations/{reservation_id}/release"), ("get", "/v1/reservations/{reservation_id}")),
+    ),
+    Departure(
+        "the list of reservations",
+        "an `idempotency_key` of any length: nothing has been reserved under most, and an empty one filters nothing",
+        "later versions of the protocol say the second of every filter",
+        _any_key,
     ),
     Departure(
         "reserve, extend",
@@ -99,15 +116,44 @@ def document() -> Document:
     return said
 
 
-def asked_of(said: Document, reservations: list[str]) -> Document:
-    """The same, where what is asked for is also what is there: this wallet's tenant, and these reservations."""
-    tenant = {"anyOf": [{"const": TENANT}, {"type": "string", "maxLength": 128}]}
-    said["components"]["schemas"]["Subject"]["properties"]["tenant"] = {"const": TENANT}
-    said["components"]["parameters"]["ReservationId"]["schema"] = {
-        "anyOf": [{"enum": reservations}, {"type": "string", "minLength": 1, "maxLength": 128}]
-    }
-    for path in ("/v1/reservations", "/v1/balances"):
-        for parameter in said["paths"][path]["get"]["parameters"]:
-            if parameter.get("name") == "tenant":
-                parameter["schema"] = tenant
+def anything(said: Document, tenant: str, reservations: list[str]) -> Document:
+    """The same document. Where any tenant and any reservation could be named, it now names those that are there.
+
+    Each operation has reservations of its own. Without the header that must say what the body says: drawn beside it, it
+    never does.
+    """
+    said["components"]["schemas"]["Subject"]["properties"]["tenant"] = {"const": tenant}
+    about = [operation for operation in operations(said) if RESERVATION_ID in operation["parameters"]]
+    for number, operation in enumerate(about):
+        own = {
+            **said["components"]["parameters"]["ReservationId"],
+            "schema": {"enum": reservations[number :: len(about)]},
+        }
+        operation["parameters"] = [own if each == RESERVATION_ID else each for each in operation["parameters"]]
+    for operation in operations(said):
+        operation["parameters"] = [each for each in operation["parameters"] if each != KEY_HEADER]
     return said
+
+
+def what_fits(said: Document, tenant: str, reservations: list[str]) -> Document:
+    """The same, narrowed to what this wallet grants: its tenant, these reservations, small amounts of its dollars."""
+    anything(said, tenant, reservations)
+    schemas = said["components"]["schemas"]
+    level = {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,128}$"}
+    schemas["Subject"]["properties"] |= dict.fromkeys(LEVELS, level)
+    asked = {"unit": {"const": "USD_MICROCENTS"}, "amount": {"type": "integer", "minimum": 0, "maximum": 1_000}}
+    schemas["AskedAmount"] = {**schemas["Amount"], "properties": asked}
+    for name in ("DecisionRequest", "ReservationCreateRequest", "CommitRequest", "EventCreateRequest"):
+        for member in {"estimate", "actual"} & schemas[name]["properties"].keys():
+            schemas[name]["properties"][member] = {"$ref": "#/components/schemas/AskedAmount"}
+    for operation in operations(said):
+        operation["parameters"] = [each for each in operation["parameters"] if each != CURSOR]
+        for parameter in operation["parameters"]:
+            if parameter.get("name") in (*LEVELS, "tenant"):
+                parameter["schema"] = {"const": tenant} if parameter["name"] == "tenant" else level
+    return said
+
+
+def operations(said: Document) -> Iterator[Document]:
+    for methods in said["paths"].values():
+        yield from methods.values()

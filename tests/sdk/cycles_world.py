@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -14,6 +15,9 @@ from running_purse import RunningPurse
 from sdk.clients import FETCHED, HERE, Clients
 
 TENANT = "acme"
+SPENDTHRIFT = "spendthrift"
+"""Another tenant, who may ruin its budget."""
+
 BUDGETS = 48
 """One for each test that asks for one; more than there are."""
 
@@ -29,6 +33,12 @@ unit = "usd"
 limit = "10"
 per = "total"
 where = {{ tenant = "{TENANT}" }}
+
+[budgets.spendthrift]
+unit = "usd"
+limit = "10"
+per = "total"
+where = {{ tenant = "{SPENDTHRIFT}" }}
 
 [budgets.tokens]
 unit = "tokens"
@@ -91,23 +101,26 @@ class Spending:
 
 @dataclass
 class CyclesWallet:
-    """`key`: what a client is given."""
+    """`keys`: tenant -> what its programs are given."""
 
     purse: RunningPurse
-    key: str
+    keys: dict[str, str]
     clients: Clients
 
-    def budgets(self) -> dict[str, Spending]:
-        shown = json.loads(self.purse.ask("--json", "status").stdout)["budgets"]
+    async def budgets(self) -> dict[str, Spending]:
+        shown = json.loads(await self._said("--json", "status"))["budgets"]
         return {
             budget["name"]: Spending(*(counted(budget[part], budget["unit"]) for part in PARTS)) for budget in shown
         }
 
-    def audited(self) -> str:
-        """What an audit of all there is says, if it finds nothing wrong."""
-        said = self.purse.ask("audit", "today")
+    async def audited(self) -> str:
+        """What an audit of today says, if it finds nothing wrong."""
+        return await self._said("audit", "today", "--data", str(self.purse.data))
+
+    async def _said(self, *arguments: str) -> str:
+        said = await asyncio.to_thread(self.purse.ask, *arguments)
         assert said.exit_code == 0, said.output
-        return said.output
+        return said.stdout
 
 
 @dataclass
@@ -119,34 +132,42 @@ class Caller:
     journal: Path
     program: CyclesProgram = CLIENT
     url: str = ""
+    """Where it believes the wallet to be, if not where it is."""
+    tenant: str = TENANT
 
     @property
     def subject(self) -> dict[str, str]:
-        return {"tenant": TENANT, "agent": self.agent}
+        return {"tenant": self.tenant, "agent": self.agent}
 
     @property
     def scope(self) -> str:
-        return f"tenant:{TENANT}/agent:{self.agent}"
+        return f"tenant:{self.tenant}/agent:{self.agent}"
 
-    def spending(self) -> Spending:
-        return self.wallet.budgets()[self.agent]
+    async def spending(self) -> Spending:
+        return (await self.wallet.budgets())[self.agent]
 
     async def ask(self, does: str, **asked: Any) -> dict[str, Any]:
         """What the program saw."""
-        common = {"key": self.wallet.key, "journal": str(self.journal), "subject": self.subject}
+        common = {"key": self.wallet.keys[self.tenant], "journal": str(self.journal), "subject": self.subject}
         common["url"] = self.url or self.wallet.purse.url
         return await self.wallet.clients.ask(self.program, does, **{**common, **asked})
 
     async def call(self, method: str, *path: str, body: Any = None, **asked: Any) -> dict[str, Any]:
-        """One method of the client; `query` and `as_is` as `ask_cycles.py` says."""
+        """One method of the client; `query` and `as_is` as `ask_cycles.py` says. A key is for its tenant: see `key`."""
+        if body is not None and body["idempotency_key"]:
+            body = {**body, "idempotency_key": self.key(body["idempotency_key"])}
         return await self.ask("call", method=method, path=list(path), body=body, **asked)
+
+    def key(self, key: str) -> str:
+        """As it is sent: no other caller of the tenant's has one like it."""
+        return f"{self.agent}-{key}"
 
     async def reserve(self, key: str, amount: int, **more: Any) -> dict[str, Any]:
         asked = {**estimating(self, key, amount), **more}
         return await self.call("create_reservation", body=asked)
 
 
-def spending_key(purse: RunningPurse, tenant: str = TENANT) -> str:
+def spending_key(purse: RunningPurse, tenant: str) -> str:
     """A key that speaks for one tenant."""
     made = purse.ask("--json", "key", "new", "--role", "spend", "--label", f"tenant={tenant}")
     return str(json.loads(made.stdout)["key"])

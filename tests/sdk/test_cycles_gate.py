@@ -35,7 +35,7 @@ async def test_an_agent_behind_a_gate_is_charged_what_the_provider_bills(
     billed = provider.ledger.total // NANOS
     assert provider.ledger.total == billed * NANOS > 0
     expected = 0 if mode == "decide" else billed
-    assert caller.spending() == Spending(settled=expected, held=0, remaining=LIMIT - expected)
+    assert await caller.spending() == Spending(settled=expected, held=0, remaining=LIMIT - expected)
 
 
 @either_way
@@ -48,14 +48,14 @@ async def test_a_gate_that_is_refused_lets_nothing_through(
     assert kind == "ai"
     assert text.startswith("Model call denied by Cycles policy: "), said
     assert provider.requests == []
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
 
 
 async def test_a_model_that_fails_holds_nothing_any_more(caller: Caller, provider: FakeOpenAI) -> None:
     provider.fault = Fault(status=500)
     said = await run(caller, provider, "reserve")
     assert "InternalServerError" in said["error"]["catch"], said
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
 
 
 async def test_gates_of_turns_models_and_tools_together_are_charged_for_both(
@@ -64,4 +64,4 @@ async def test_gates_of_turns_models_and_tools_together_are_charged_for_both(
     said = await run(caller, provider, "decide+reserve", gates=["fan-out", "model", "tool"], a_tool=1_234)
     assert said["messages"][-1] == ["tool", "rain in Zürich"], said
     expected = provider.ledger.total // NANOS + 1_234
-    assert caller.spending() == Spending(settled=expected, held=0, remaining=LIMIT - expected)
+    assert await caller.spending() == Spending(settled=expected, held=0, remaining=LIMIT - expected)

@@ -35,7 +35,7 @@ async def guarded(caller: Caller, way: str, **more: Any) -> dict[str, Any]:
 async def test_a_guarded_call_costs_what_it_cost(caller: Caller, way: str) -> None:
     said = await guarded(caller, way)
     assert said["returned"] == "an answer", said
-    assert caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
+    assert await caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
 
 
 @every_way
@@ -44,14 +44,14 @@ async def test_a_call_that_does_not_fit_is_not_made(caller: Caller, way: str) ->
     assert (said["raised"], said["status"], said["code"]) == ("BudgetExceededError", 409, "BUDGET_EXCEEDED"), said
     assert not said["retryable"]
     assert "reservation" not in said, "its work has begun"
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
 
 
 @every_way
 async def test_a_call_that_fails_holds_nothing_any_more(caller: Caller, way: str) -> None:
     said = await guarded(caller, way, work="raises")
     assert said["failed"], said
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
     got = await caller.call("list_reservations", query={"agent": caller.agent})
     assert [row["status"] for row in got["body"]["reservations"]] == ["RELEASED"]
 
@@ -61,10 +61,10 @@ async def test_a_call_that_outlives_its_lease_is_charged_once_at_what_it_cost(ca
     """Its hold has lapsed, charged at its worst; the client's commit is 410, so it tells an event in its place."""
     said = await guarded(caller, way, work="outlives", ttl_ms=1_000, grace_period_ms=0)
     assert said["returned"] == "an answer", said
-    assert caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
+    assert await caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
     listed = await caller.call("list_reservations", query={"agent": caller.agent})
     assert [row["reservation_id"] for row in listed["body"]["reservations"]] == [said["reservation"]]
-    caller.wallet.audited()
+    await caller.wallet.audited()
 
 
 async def test_a_decorator_may_only_look(caller: Caller) -> None:
@@ -72,7 +72,7 @@ async def test_a_decorator_may_only_look(caller: Caller) -> None:
     assert fits["returned"]["decision"] == "ALLOW", fits
     refused = await guarded(caller, "decorated", dry_run=True, estimate=LIMIT + 1)
     assert (refused["raised"], refused["status"]) == ("CyclesProtocolError", 200), refused
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
 
 
 # --- a network that loses things --------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ async def test_a_lost_answer_is_asked_for_again_under_its_key_and_counts_once(ca
         keys = [key for path, key in relay.came if path == end]
         assert len(set(keys)) == 1
         assert len(keys) == (1 if end == "release" else 2), relay.came
-    assert caller.spending() == Spending(settled=expected, held=0, remaining=LIMIT - expected)
+    assert await caller.spending() == Spending(settled=expected, held=0, remaining=LIMIT - expected)
 
 
 async def test_a_program_that_dies_before_its_commit_is_heard_is_charged_once_when_it_starts_again(
@@ -109,18 +109,18 @@ async def test_a_program_that_dies_before_its_commit_is_heard_is_charged_once_wh
         caller.url = relay.url
         relay.cut.add("commit")
         async with Clients() as doomed:
-            caller.wallet = CyclesWallet(wallet.purse, wallet.key, doomed)
+            caller.wallet = CyclesWallet(wallet.purse, wallet.keys, doomed)
             asking = asyncio.create_task(guarded(caller, "decorated"))
             await relay.lost()
             asking.cancel()
-        assert caller.spending().held == 60_000
+        assert (await caller.spending()).held == 60_000
         relay.cut.clear()
         async with Clients() as reborn:
-            caller.wallet = CyclesWallet(wallet.purse, wallet.key, reborn)
+            caller.wallet = CyclesWallet(wallet.purse, wallet.keys, reborn)
             await guarded(caller, "decorated", estimate=1_000, actual=1_000)
     commits = [key for path, key in relay.came if path == "commit"]
     assert len(set(commits)) == 2, "the one that was kept, and the new call's"
-    assert caller.spending() == Spending(settled=26_000, held=0, remaining=74_000)
+    assert await caller.spending() == Spending(settled=26_000, held=0, remaining=74_000)
 
 
 # --- many at once -----------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ async def test_many_processes_on_one_budget_never_spend_more_than_there_is(
     crowd = [Clients() for _ in range(PROCESSES)]
     try:
         callers = [
-            Caller(CyclesWallet(wallet.purse, wallet.key, each), caller.agent, caller.journal / str(number))
+            Caller(CyclesWallet(wallet.purse, wallet.keys, each), caller.agent, caller.journal / str(number))
             for number, each in enumerate(crowd)
         ]
         said = await asyncio.gather(
@@ -145,6 +145,6 @@ async def test_many_processes_on_one_budget_never_spend_more_than_there_is(
             await each.__aexit__(None, None, None)
     answered = sum(one["answered"] for one in said)
     assert sum(one["refused"] for one in said) == PROCESSES * CALLS - answered > 0
-    assert caller.spending() == Spending(settled=answered * actual, held=0, remaining=LIMIT - answered * actual)
+    assert await caller.spending() == Spending(settled=answered * actual, held=0, remaining=LIMIT - answered * actual)
     assert LIMIT - PROCESSES * estimate < answered * actual <= LIMIT, "what was held in the end was too little for one"
-    wallet.audited()
+    await wallet.audited()

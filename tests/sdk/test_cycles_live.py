@@ -40,9 +40,9 @@ def test_the_tests_are_those_of_the_client_that_all_else_here_runs() -> None:
 
 async def test_the_clients_own_live_tests_pass(wallet: CyclesWallet, tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
-    before = wallet.budgets()["tenant"]
+    before = (await wallet.budgets())["tenant"]
     command = [sys.executable, "-m", "pytest", "tests/integration", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    asked = {"CYCLES_BASE_URL": wallet.purse.url, "CYCLES_API_KEY": wallet.key, "CYCLES_TENANT": TENANT}
+    asked = {"CYCLES_BASE_URL": wallet.purse.url, "CYCLES_API_KEY": wallet.keys[TENANT], "CYCLES_TENANT": TENANT}
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": CLIENT.packages,
         "PYTHONDONTWRITEBYTECODE": "1", **asked,
@@ -55,5 +55,5 @@ async def test_the_clients_own_live_tests_pass(wallet: CyclesWallet, tmp_path: P
     assert process.returncode == 0, said.decode()
     cases = list(ElementTree.parse(report).iter("testcase"))
     assert {case.get("name") for case in cases if len(case) == 0} == TESTS, said.decode()
-    after = wallet.budgets()["tenant"]
+    after = (await wallet.budgets())["tenant"]
     assert (after.settled - before.settled, after.held) == (8_000, 0), "one was committed at that, one released"

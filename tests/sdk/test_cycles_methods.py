@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -28,6 +29,13 @@ def committing(key: str, microcents: int) -> dict[str, Any]:
     return {"idempotency_key": key, "actual": amount(microcents)}
 
 
+async def balances(caller: Caller) -> list[dict[str, Any]]:
+    """Of the scope that its budget is of."""
+    shown = await caller.call("get_balances", query=caller.subject)
+    assert shown["reads"], shown
+    return [each for each in shown["body"]["balances"] if each["scope_path"] == caller.scope]
+
+
 def lease_aside(said: dict[str, Any]) -> dict[str, Any]:
     """A body without what may differ when it is asked for again."""
     return {name: value for name, value in said["body"].items() if name != "remaining_ttl_ms"}
@@ -43,13 +51,13 @@ async def test_a_reservation_is_held_and_its_commit_is_settled(caller: Caller) -
     assert held["body"]["reserved"] == amount(60_000)
     assert caller.scope in held["body"]["affected_scopes"]
     assert 0 < held["body"]["remaining_ttl_ms"] <= 60_000
-    assert caller.spending() == Spending(settled=0, held=60_000, remaining=40_000)
+    assert await caller.spending() == Spending(settled=0, held=60_000, remaining=40_000)
 
     settled = await caller.call("commit_reservation", id, body=committing("c", 25_000))
     assert settled["reads"], settled
     assert settled["body"]["status"] == "COMMITTED"
     assert (settled["body"]["charged"], settled["body"]["released"]) == (amount(25_000), amount(35_000))
-    assert caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
+    assert await caller.spending() == Spending(settled=25_000, held=0, remaining=75_000)
 
 
 async def test_a_released_reservation_costs_nothing(caller: Caller) -> None:
@@ -57,7 +65,7 @@ async def test_a_released_reservation_costs_nothing(caller: Caller) -> None:
     released = await caller.call("release_reservation", id, body={"idempotency_key": "x", "reason": "not needed"})
     assert released["reads"], released
     assert (released["body"]["status"], released["body"]["released"]) == ("RELEASED", amount(60_000))
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
 
 
 async def test_an_extended_reservation_holds_as_much_for_longer(caller: Caller) -> None:
@@ -68,15 +76,27 @@ async def test_an_extended_reservation_holds_as_much_for_longer(caller: Caller) 
     assert extended["reads"], extended
     assert extended["body"]["status"] == "ACTIVE"
     assert extended["body"]["expires_at_ms"] == held["body"]["expires_at_ms"] + 30_000
-    assert caller.spending().held == 60_000
+    assert (await caller.spending()).held == 60_000
 
 
-async def test_a_commit_above_its_reservation_is_charged_in_full(caller: Caller) -> None:
-    """The money is gone, whatever was reserved and whatever the client says should become of it."""
-    id = granted(await caller.reserve("r", 90_000))
+@pytest.mark.parametrize("policy", ["REJECT", "ALLOW_IF_AVAILABLE", "ALLOW_WITH_OVERDRAFT"])
+async def test_a_commit_above_its_reservation_is_charged_in_full_whatever_was_asked_for(
+    caller: Caller, policy: str
+) -> None:
+    """The money is gone. What is past the limit is debt, and nothing new is held until it is gone."""
+    id = granted(await caller.reserve("r", 90_000, overage_policy=policy))
     settled = await caller.call("commit_reservation", id, body=committing("c", 130_000))
     assert (settled["status"], settled["body"]["charged"]) == (200, amount(130_000)), settled
-    assert caller.spending() == Spending(settled=130_000, held=0, remaining=-30_000)
+    assert settled["reads"]
+    assert await caller.spending() == Spending(settled=130_000, held=0, remaining=-30_000)
+    (balance,) = await balances(caller)
+    parts = {name: balance[name] for name in ("spent", "debt", "remaining", "is_over_limit")}
+    assert parts == {
+        "spent": amount(LIMIT), "debt": amount(30_000), "remaining": amount(-30_000), "is_over_limit": True,
+    }  # fmt: skip
+    assert code(await caller.reserve("s", 1)) == (409, "OVERDRAFT_LIMIT_EXCEEDED")
+    decided = await caller.call("decide", body=estimating(caller, "d", 1))
+    assert (decided["body"]["decision"], decided["body"]["reason_code"]) == ("DENY", "OVERDRAFT_LIMIT_EXCEEDED")
 
 
 async def test_an_event_is_charged_without_a_reservation(caller: Caller) -> None:
@@ -85,7 +105,7 @@ async def test_an_event_is_charged_without_a_reservation(caller: Caller) -> None
     applied = await caller.call("create_event", body={**asked, "actual": amount(12_345)})
     assert (applied["status"], applied["body"]["status"]) == (201, "APPLIED"), applied
     assert applied["reads"]
-    assert caller.spending().settled == 12_345
+    assert (await caller.spending()).settled == 12_345
 
 
 # --- a no -------------------------------------------------------------------------------------------------------------
@@ -94,9 +114,9 @@ async def test_an_event_is_charged_without_a_reservation(caller: Caller) -> None
 async def test_what_does_not_fit_is_409_and_holds_nothing(caller: Caller) -> None:
     granted(await caller.reserve("first", 60_000))
     assert code(await caller.reserve("second", 40_001)) == (409, "BUDGET_EXCEEDED")
-    assert caller.spending() == Spending(settled=0, held=60_000, remaining=40_000)
+    assert await caller.spending() == Spending(settled=0, held=60_000, remaining=40_000)
     granted(await caller.reserve("third", 40_000))
-    assert caller.spending().remaining == 0
+    assert (await caller.spending()).remaining == 0
 
 
 async def test_a_finished_reservation_is_not_finished_again(caller: Caller) -> None:
@@ -111,14 +131,14 @@ async def test_a_finished_reservation_is_not_finished_again(caller: Caller) -> N
             ("extend_reservation", {"idempotency_key": "another", "extend_by_ms": 1_000}),
         ):
             assert code(await caller.call(method, id, body=body)) == (409, "RESERVATION_FINALIZED"), (method, id)
-    assert caller.spending() == Spending(settled=10_000, held=0, remaining=90_000)
+    assert await caller.spending() == Spending(settled=10_000, held=0, remaining=90_000)
 
 
 async def test_an_expired_reservation_is_410_and_listed_as_expired(caller: Caller) -> None:
-    said = await caller.ask(
-        "decorated", estimate=60_000, actual=60_000, ttl_ms=1_000, grace_period_ms=0, work="outlives"
-    )
-    id = said["reservation"]
+    id = granted(await caller.reserve("r", 60_000, ttl_ms=1_000, grace_period_ms=0))
+    async with asyncio.timeout(60):
+        while (await caller.call("get_reservation", id))["status"] != 410:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
     for method, body in (
         ("get_reservation", None),
         ("extend_reservation", {"idempotency_key": "e", "extend_by_ms": 1_000}),
@@ -128,6 +148,7 @@ async def test_an_expired_reservation_is_410_and_listed_as_expired(caller: Calle
         assert code(await caller.call(method, id, body=body)) == (410, "RESERVATION_EXPIRED"), method
     listed = await caller.call("list_reservations", query={"status": "EXPIRED", "agent": caller.agent})
     assert [row["reservation_id"] for row in listed["body"]["reservations"]] == [id]
+    assert (await caller.spending()).remaining == 40_000, "it may have been spent"
 
 
 async def test_what_is_not_there_is_404(caller: Caller) -> None:
@@ -156,7 +177,7 @@ async def test_another_unit_is_400(caller: Caller) -> None:
     id = granted(await caller.reserve("r", 10_000))
     tokens = {"idempotency_key": "c", "actual": {"unit": "TOKENS", "amount": 10}}
     assert code(await caller.call("commit_reservation", id, body=tokens)) == (400, "UNIT_MISMATCH")
-    assert caller.spending().held == 10_000
+    assert (await caller.spending()).held == 10_000
 
 
 @pytest.mark.parametrize(
@@ -175,7 +196,7 @@ async def test_another_unit_is_400(caller: Caller) -> None:
 async def test_a_wrong_ask_is_400_and_holds_nothing(caller: Caller, wrong: dict[str, Any]) -> None:
     body = {**estimating(caller, "r", 10_000), **wrong}
     assert code(await caller.call("create_reservation", body=body, as_is=True)) == (400, "INVALID_REQUEST")
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
 
 
 # --- again ------------------------------------------------------------------------------------------------------------
@@ -203,7 +224,7 @@ async def test_what_is_asked_again_is_answered_alike_and_counts_once(caller: Cal
     late = await caller.reserve("r", 50_000)
     assert lease_aside(late) == lease_aside(first)
     assert late["body"]["remaining_ttl_ms"] == 0
-    assert caller.spending() == Spending(settled=27_000, held=0, remaining=73_000)
+    assert await caller.spending() == Spending(settled=27_000, held=0, remaining=73_000)
 
 
 async def test_a_key_means_one_thing_for_each_endpoint(caller: Caller) -> None:
@@ -213,7 +234,7 @@ async def test_a_key_means_one_thing_for_each_endpoint(caller: Caller) -> None:
     del event["estimate"]
     applied = await caller.call("create_event", body=event)
     assert (settled["status"], applied["status"]) == (200, 201)
-    assert caller.spending().settled == 15_000
+    assert (await caller.spending()).settled == 15_000
 
 
 async def test_another_ask_under_a_known_key_is_409(caller: Caller) -> None:
@@ -227,7 +248,7 @@ async def test_another_ask_under_a_known_key_is_409(caller: Caller) -> None:
         409,
         "IDEMPOTENCY_MISMATCH",
     )
-    assert caller.spending() == Spending(settled=20_000, held=0, remaining=80_000)
+    assert await caller.spending() == Spending(settled=20_000, held=0, remaining=80_000)
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
@@ -243,7 +264,7 @@ async def test_a_decision_and_a_dry_run_hold_nothing_and_deny_with_200(caller: C
             assert ("reason_code" in said["body"]) == (decision == "DENY")
         assert {"reservation_id", "expires_at_ms"} & dry["body"].keys() == set()
         assert caller.scope in dry["body"]["affected_scopes"]
-    assert caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+    assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
     listed = await caller.call("list_reservations", query={"agent": caller.agent})
     assert listed["body"]["reservations"] == []
 
@@ -252,10 +273,8 @@ async def test_balances_are_what_the_wallet_says(caller: Caller) -> None:
     id = granted(await caller.reserve("r", 30_000))
     await caller.call("commit_reservation", id, body=committing("c", 20_000))
     granted(await caller.reserve("s", 15_000))
-    shown = await caller.call("get_balances", query=caller.subject)
-    assert shown["reads"], shown
-    (balance,) = [each for each in shown["body"]["balances"] if each["scope_path"] == caller.scope]
-    spending = caller.spending()
+    (balance,) = await balances(caller)
+    spending = await caller.spending()
     assert (spending.settled, spending.held) == (20_000, 15_000)
     parts = {name: balance[name] for name in ("allocated", "spent", "reserved", "remaining")}
     assert parts == {
@@ -274,7 +293,8 @@ async def test_a_reservation_is_found_by_its_id_its_key_its_subject_and_its_stat
     assert got["reads"], got
     shown = {name: got["body"].get(name) for name in ("subject", "action", "idempotency_key", "status")}
     assert shown == {
-        "subject": asked["subject"], "action": asked["action"], "idempotency_key": "found", "status": "ACTIVE",
+        "subject": asked["subject"], "action": asked["action"], "idempotency_key": caller.key("found"),
+        "status": "ACTIVE",
     }  # fmt: skip
     assert got["body"]["expires_at_ms"] == held["body"]["expires_at_ms"]
 
@@ -283,7 +303,7 @@ async def test_a_reservation_is_found_by_its_id_its_key_its_subject_and_its_stat
         assert said["reads"], said
         return [row["reservation_id"] for row in said["body"]["reservations"]]
 
-    assert await listed(idempotency_key="found", agent=caller.agent) == [id]
+    assert await listed(idempotency_key=caller.key("found"), agent=caller.agent) == [id]
     assert await listed(agent=caller.agent, status="ACTIVE") == [id]
     assert await listed(agent=caller.agent, status="COMMITTED") == []
     await caller.call("commit_reservation", id, body=committing("c", 9_000))
