@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from engine.core import evolve, periods
-from engine.core.documents import DayTotals, Life, Sealed, Span, Status, WalletDay
+from engine.core.documents import DayTotals, Life, Noted, Sealed, Span, Status, WalletDay
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -43,8 +43,9 @@ from projector.days.totals import Totals, TotalsKey
 from projector.days.wallet_days import WalletDays
 from projector.glance import status_of
 from projector.lives import Lives, Remembered
+from projector.memos import Memos
 
-BESIDE_SCHEMA = 4  # of what a snapshot remembers beside the wallet: another shape needs another number
+BESIDE_SCHEMA = 5  # of what a snapshot remembers beside the wallet: another shape needs another number
 
 _encoder = msgspec.json.Encoder()
 
@@ -70,6 +71,7 @@ class _Beside(msgspec.Struct, frozen=True):
     differences: list[Difference]
     outcomes: dict[str, int]
     lapsed: int
+    noted: list[Noted]
 
 
 class Projection:
@@ -82,6 +84,7 @@ class Projection:
         self.wallet_days = WalletDays()
         self.differences = Differences()
         self.lives = Lives(self.wallet)
+        self.memos = Memos()
         self.outcomes: dict[str, int] = {}  # "ask outcome" -> how often since the wallet began
         self.lapsed = 0
 
@@ -116,6 +119,8 @@ class Projection:
                 self.wallet_days.take(wallet.day, seq, outcome)
         for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
             self._take(ask, outcome)
+        if wallet.plan is not None:
+            self.memos.fold(asks, entry, remember_s=wallet.plan.remember_s)
 
     def _take(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
         wallet = self.wallet
@@ -318,6 +323,7 @@ class Projection:
             list(self.differences.by_hold.values()),
             self.outcomes,
             self.lapsed,
+            self.memos.dump(),
         )
         return _encoder.encode(beside)
 
@@ -340,6 +346,7 @@ class Projection:
         projection.wallet_days = WalletDays(kept.days)
         projection.differences = Differences(kept.differences)
         projection.lives.load(kept.lives)
+        projection.memos = Memos(kept.noted)
         projection.outcomes, projection.lapsed = kept.outcomes, kept.lapsed
         return projection
 
