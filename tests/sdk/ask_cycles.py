@@ -1,7 +1,7 @@
 """Cycles' official client as it comes: its methods one by one, and the ways a program guards a call with it.
 
-What a guarded function does in place of its work stands in `does`: nothing, or `raises`, or it goes on until the wallet
-says that its reservation has expired.
+What a guarded function does in place of its work stands in `work`: nothing, or it `raises`, or it goes on until the
+wallet says that its reservation `is extended` or that it `outlives` it.
 """
 
 from __future__ import annotations
@@ -126,10 +126,18 @@ def work(asked: Asked, said: Said) -> str:
     said["reservation"] = context.reservation_id
     if asked["work"] == "raises":
         raise ProviderFailed
-    if asked["work"] == "outlives":
-        with CyclesClient(config(asked)) as client:
+    began_with = context.expires_at_ms
+    with CyclesClient(config(asked)) as client:
+        if asked["work"] == "outlives":
             until(lambda: client.get_reservation(context.reservation_id).status == 410)
+        if asked["work"] == "is extended":
+            until(lambda: expiry(client, context.reservation_id) > began_with)
+            said["extended_by_ms"] = expiry(client, context.reservation_id) - began_with
     return "an answer"
+
+
+def expiry(client: CyclesClient, reservation: str) -> int:
+    return ReservationDetail.model_validate(client.get_reservation(reservation).body).expires_at_ms
 
 
 def ending(asked: Asked, said: Said) -> Said:

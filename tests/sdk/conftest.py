@@ -30,7 +30,7 @@ def client(request: pytest.FixtureRequest, clients: Clients) -> Running:
 # --- Cycles -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def wallet(tmp_path_factory: pytest.TempPathFactory, clients: Clients) -> Iterator[CyclesWallet]:
     folder = tmp_path_factory.mktemp("cycles")
     config = folder / "purse.toml"
@@ -39,7 +39,7 @@ def wallet(tmp_path_factory: pytest.TempPathFactory, clients: Clients) -> Iterat
         yield CyclesWallet(purse, {tenant: spending_key(purse, tenant) for tenant in (TENANT, SPENDTHRIFT)}, clients)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def agents() -> Iterator[str]:
     return iter([f"agent-{number}" for number in range(BUDGETS)])
 

@@ -19,7 +19,7 @@ SPENDTHRIFT = "spendthrift"
 """Another tenant, who may ruin its budget."""
 
 BUDGETS = 48
-"""One for each test that asks for one; more than there are."""
+"""One for each test of a file, and some more."""
 
 LIMIT = 100_000
 """Of such a budget, in microcents: a tenth of a cent."""
@@ -108,16 +108,17 @@ class CyclesWallet:
     clients: Clients
 
     async def budgets(self) -> dict[str, Spending]:
-        shown = json.loads(await self._said("--json", "status"))["budgets"]
+        shown = json.loads(await self.said("--json", "status"))["budgets"]
         return {
             budget["name"]: Spending(*(counted(budget[part], budget["unit"]) for part in PARTS)) for budget in shown
         }
 
     async def audited(self) -> str:
         """What an audit of today says, if it finds nothing wrong."""
-        return await self._said("audit", "today", "--data", str(self.purse.data))
+        return await self.said("audit", "today", "--data", str(self.purse.data))
 
-    async def _said(self, *arguments: str) -> str:
+    async def said(self, *arguments: str) -> str:
+        """What a command of `purse` prints, if it does as it was told."""
         said = await asyncio.to_thread(self.purse.ask, *arguments)
         assert said.exit_code == 0, said.output
         return said.stdout

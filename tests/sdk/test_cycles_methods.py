@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from sdk.cycles_world import LIMIT, TENANT, Caller, Spending, amount, estimating
+from sdk.cycles_world import LIMIT, SPENDTHRIFT, TENANT, Caller, Spending, amount, estimating
 
 pytestmark = pytest.mark.timeout(600)  # beyond the clients' own deadlines
 
@@ -173,6 +173,21 @@ async def test_another_tenants_money_is_403_and_another_key_is_401(caller: Calle
     assert code(told) == (401, "UNAUTHORIZED")
 
 
+async def test_another_tenants_reservation_is_403_and_left_alone(caller: Caller) -> None:
+    id = granted(await caller.reserve("r", 10_000))
+    theirs = caller.wallet.keys[SPENDTHRIFT]
+    for method, body in (
+        ("get_reservation", None),
+        ("commit_reservation", committing("c", 1)),
+        ("release_reservation", {"idempotency_key": "x"}),
+        ("extend_reservation", {"idempotency_key": "e", "extend_by_ms": 1_000}),
+    ):
+        assert code(await caller.call(method, id, body=body, key=theirs)) == (403, "FORBIDDEN"), method
+    listed = await caller.call("list_reservations", query={"agent": caller.agent}, key=theirs)
+    assert listed["body"]["reservations"] == []
+    assert (await caller.call("get_reservation", id))["body"]["status"] == "ACTIVE"
+
+
 async def test_another_unit_is_400(caller: Caller) -> None:
     id = granted(await caller.reserve("r", 10_000))
     tokens = {"idempotency_key": "c", "actual": {"unit": "TOKENS", "amount": 10}}
@@ -251,6 +266,20 @@ async def test_another_ask_under_a_known_key_is_409(caller: Caller) -> None:
     assert await caller.spending() == Spending(settled=20_000, held=0, remaining=80_000)
 
 
+async def test_who_was_refused_may_ask_again_under_the_same_key_when_there_is_room(caller: Caller) -> None:
+    first = granted(await caller.reserve("first", 60_000))
+    assert code(await caller.reserve("second", 50_000)) == (409, "BUDGET_EXCEEDED")
+    await caller.call("release_reservation", first, body={"idempotency_key": "x"})
+    granted(await caller.reserve("second", 50_000))
+    assert (await caller.spending()).held == 50_000
+
+
+async def test_a_decision_is_not_remembered_but_made_anew(caller: Caller) -> None:
+    assert (await caller.call("decide", body=estimating(caller, "d", 60_000)))["body"]["decision"] == "ALLOW"
+    granted(await caller.reserve("r", 60_000))
+    assert (await caller.call("decide", body=estimating(caller, "d", 60_000)))["body"]["decision"] == "DENY"
+
+
 # --- looking ----------------------------------------------------------------------------------------------------------
 
 
@@ -283,11 +312,20 @@ async def test_balances_are_what_the_wallet_says(caller: Caller) -> None:
     }  # fmt: skip
 
 
+async def test_what_others_hold_in_the_wallets_own_words_counts_as_well(caller: Caller) -> None:
+    labels = [f"--label={level}={value}" for level, value in caller.subject.items()]
+    await caller.wallet.said("hold", "--id", caller.key("own"), "--amount", "usd=0.0006", *labels)
+    (balance,) = await balances(caller)
+    assert balance["reserved"] == amount(60_000)
+    assert code(await caller.reserve("r", 40_001)) == (409, "BUDGET_EXCEEDED")
+    granted(await caller.reserve("s", 40_000))
+
+
 async def test_a_reservation_is_found_by_its_id_its_key_its_subject_and_its_state(caller: Caller) -> None:
     asked = estimating(caller, "found", 10_000)
     asked["subject"] = {**caller.subject, "dimensions": {"cost_center": "a"}}
     asked["action"] = {"kind": "llm.completion", "name": "gpt-4o", "tags": ["prod"]}
-    held = await caller.call("create_reservation", body={**asked, "metadata": {"ticket": 7}})
+    held = await caller.call("create_reservation", body={**asked, "metadata": {"prompt": "a secret"}})
     id = granted(held)
     got = await caller.call("get_reservation", id)
     assert got["reads"], got
@@ -296,6 +334,7 @@ async def test_a_reservation_is_found_by_its_id_its_key_its_subject_and_its_stat
         "subject": asked["subject"], "action": asked["action"], "idempotency_key": caller.key("found"),
         "status": "ACTIVE",
     }  # fmt: skip
+    assert "metadata" not in got["body"], "it is on no record"
     assert got["body"]["expires_at_ms"] == held["body"]["expires_at_ms"]
 
     async def listed(**query: str) -> list[str]:

@@ -69,6 +69,7 @@ async def test_whatever_is_asked_the_protocol_names_the_answer(caller: Caller, t
     assert (report["failures"], report["errors"]) == ([], []), report["told"]
     assert (report["operations"]["tested"], report["complete"]) == (9, True)
     assert report["test_cases"]["generated"] > 500
+    await caller.wallet.audited()
 
 
 async def test_whatever_fits_is_granted_and_ends_as_the_protocol_names(caller: Caller, tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ async def test_whatever_fits_is_granted_and_ends_as_the_protocol_names(caller: C
     }
     assert len(accepted) == 9
     assert min(accepted.values()) >= 3, report["valid_rates"]
+    await caller.wallet.audited()
 
 
 def test_the_page_of_cycles_clients_has_the_departures_that_are_tested_and_no_others() -> None:
