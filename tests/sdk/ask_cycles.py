@@ -1,7 +1,7 @@
 """Cycles' official client as it comes: its methods one by one, and the ways a program guards a call with it.
 
 What a guarded function does in place of its work stands in `work`: nothing, or it `raises`, or it goes on until the
-wallet says that its reservation `is extended` or that it `outlives` it.
+wallet says that its reservation `is extended` or that it `outlives` it, or until the file `gate` is there.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
 ACTION = {"kind": "llm.completion", "name": "gpt-4o-mini"}
 WAIT_S = 60.0  # a deadline on a busy machine, not a measurement
 LOOK_S = 0.05
+TRIES = 50  # of what could not be committed: a part of the wallet that was killed is back long before
 
 
 class ProviderFailed(Exception):
@@ -67,7 +68,7 @@ def config(asked: Asked) -> CyclesConfig:
     """`subject`: of everything that is asked. What could not be committed is kept in the folder `journal`."""
     return CyclesConfig(
         base_url=asked["url"], api_key=asked["key"], journal_dir=asked["journal"], retry_initial_delay=LOOK_S,
-        **asked["subject"],
+        retry_max_attempts=TRIES, retry_max_delay=1.0, **asked["subject"],
     )  # fmt: skip
 
 
@@ -126,6 +127,8 @@ def work(asked: Asked, said: Said) -> str:
     said["reservation"] = context.reservation_id
     if asked["work"] == "raises":
         raise ProviderFailed
+    if asked["work"] == "waits":
+        until(Path(asked["gate"]).exists)
     began_with = context.expires_at_ms
     with CyclesClient(config(asked)) as client:
         if asked["work"] == "outlives":

@@ -1,4 +1,4 @@
-"""The protocol as its client brings it along, and where the wallet departs from that text.
+"""The protocol's document as its client brings it along, and what of the wallet's answers stands in no such document.
 
 A departure changes the document before a server is held against it, so all that is not listed here must be as it says.
 `docs/guides/cycles-clients.md` shows the list.
@@ -35,38 +35,18 @@ class Departure:
     amend: Callable[[Document], None]
 
 
-def _also(status: int, *operations: tuple[str, str]) -> Callable[[Document], None]:
-    """Error answers of this status too; no operation: all of them."""
-
-    def amend(document: Document) -> None:
-        for path, methods in document["paths"].items():
-            for method, operation in methods.items():
-                if not operations or (method, path) in operations:
-                    operation["responses"].setdefault(str(status), ERROR)
-
-    return amend
+def _malformed_is_400(document: Document) -> None:
+    for method, path in (
+        ("post", "/v1/reservations/{reservation_id}/release"),
+        ("get", "/v1/reservations/{reservation_id}"),
+    ):
+        document["paths"][path][method]["responses"]["400"] = ERROR
 
 
-def _member(schema: str, name: str, shape: Document) -> Callable[[Document], None]:
-    def amend(document: Document) -> None:
-        document["components"]["schemas"][schema]["properties"][name] = shape
-
-    return amend
-
-
-def _code(name: str) -> Callable[[Document], None]:
-    def amend(document: Document) -> None:
-        document["components"]["schemas"]["ErrorCode"]["enum"].append(name)
-
-    return amend
-
-
-def _each(*amendments: Callable[[Document], None]) -> Callable[[Document], None]:
-    def amend(document: Document) -> None:
-        for one in amendments:
-            one(document)
-
-    return amend
+def _remaining(document: Document) -> None:
+    for schema in ("ReservationCreateResponse", "ReservationExtendResponse"):
+        shape = {"type": "integer", "format": "int64", "minimum": 0}
+        document["components"]["schemas"][schema]["properties"]["remaining_ttl_ms"] = shape
 
 
 def _any_key(document: Document) -> None:
@@ -75,14 +55,12 @@ def _any_key(document: Document) -> None:
             parameter["schema"] = {"type": "string"}
 
 
-_REMAINING = {"type": "integer", "format": "int64", "minimum": 0}
-
 DEPARTURES = (
     Departure(
         "release, and a reservation by its id",
         "400 for what is malformed",
         "every other request has it",
-        _also(400, ("post", "/v1/reservations/{reservation_id}/release"), ("get", "/v1/reservations/{reservation_id}")),
+        _malformed_is_400,
     ),
     Departure(
         "the list of reservations",
@@ -94,12 +72,9 @@ DEPARTURES = (
         "reserve, extend",
         "`remaining_ttl_ms` in the answer",
         "later versions of the protocol have it, and the client schedules by it",
-        _each(
-            _member("ReservationCreateResponse", "remaining_ttl_ms", _REMAINING),
-            _member("ReservationExtendResponse", "remaining_ttl_ms", _REMAINING),
-        ),
+        _remaining,
     ),
-)  # fmt: skip
+)
 
 
 def rows() -> Iterator[str]:

@@ -117,6 +117,10 @@ class CyclesWallet:
         """What an audit of today says, if it finds nothing wrong."""
         return await self.said("audit", "today", "--data", str(self.purse.data))
 
+    async def answers(self) -> bool:
+        """Whether it says how it stands: for a moment it does not, where a part of it was killed."""
+        return (await asyncio.to_thread(self.purse.ask, "status")).exit_code == 0
+
     async def said(self, *arguments: str) -> str:
         """What a command of `purse` prints, if it does as it was told."""
         said = await asyncio.to_thread(self.purse.ask, *arguments)
@@ -146,6 +150,9 @@ class Caller:
 
     async def spending(self) -> Spending:
         return (await self.wallet.budgets())[self.agent]
+
+    async def spends(self, expected: Spending) -> bool:
+        return await self.spending() == expected
 
     async def ask(self, does: str, **asked: Any) -> dict[str, Any]:
         """What the program saw."""

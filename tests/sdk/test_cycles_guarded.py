@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.rig import eventually
 from sdk.clients import Clients
 from sdk.cycles_relay import LosingRelay
 from sdk.cycles_world import LIMIT, Caller, CyclesWallet, Spending
@@ -88,6 +90,25 @@ async def test_a_decorator_may_only_look(caller: Caller) -> None:
     refused = await guarded(caller, "decorated", dry_run=True, estimate=LIMIT + 1)
     assert (refused["raised"], refused["status"]) == ("CyclesProtocolError", 200), refused
     assert await caller.spending() == Spending(settled=0, held=0, remaining=LIMIT)
+
+
+async def test_a_call_that_outlives_its_lease_may_have_cost_more_than_was_held(caller: Caller) -> None:
+    await guarded(caller, "decorated", work="outlives", ttl_ms=1_000, grace_period_ms=0, actual=70_000)
+    assert await caller.spending() == Spending(settled=70_000, held=0, remaining=30_000)
+
+
+@pytest.mark.parametrize("part", ["web", "engine", "projector", "nats-server"])
+async def test_a_call_during_which_a_part_of_the_wallet_is_killed_costs_what_it_cost(
+    caller: Caller, part: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    asking = asyncio.create_task(guarded(caller, "decorated", work="waits", gate=str(gate)))
+    await eventually(lambda: caller.spends(Spending(settled=0, held=60_000, remaining=40_000)), within_s=60)
+    caller.wallet.purse.kill(part)
+    gate.touch()
+    assert (await asking)["returned"] == "an answer"
+    await eventually(caller.wallet.answers, within_s=60)
+    await eventually(lambda: caller.spends(Spending(settled=25_000, held=0, remaining=75_000)), within_s=60)
 
 
 # --- a network that loses things --------------------------------------------------------------------------------------

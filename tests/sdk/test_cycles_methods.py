@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
+from integration.rig import eventually
 from sdk.cycles_world import LIMIT, SPENDTHRIFT, TENANT, Caller, Spending, amount, estimating
 
 pytestmark = pytest.mark.timeout(600)  # beyond the clients' own deadlines
@@ -108,6 +108,40 @@ async def test_an_event_is_charged_without_a_reservation(caller: Caller) -> None
     assert (await caller.spending()).settled == 12_345
 
 
+async def test_an_event_that_names_a_reservation_is_its_cost_in_whatever_state_it_is(caller: Caller) -> None:
+    def event(key: str, reservation: str, microcents: int) -> dict[str, Any]:
+        asked = {**estimating(caller, key, 0), "actual": amount(microcents)}
+        del asked["estimate"]
+        return {**asked, "metadata": {"recovered_reservation_id": reservation}}
+
+    still_open = granted(await caller.reserve("open", 20_000))
+    assert (await caller.call("create_event", body=event("a", still_open, 5_000)))["status"] == 201
+    assert await caller.spending() == Spending(settled=5_000, held=0, remaining=95_000)
+    assert (await caller.call("create_event", body=event("b", still_open, 5_000)))["status"] == 201
+    assert (await caller.spending()).settled == 5_000, "it counts already"
+    assert code(await caller.call("create_event", body=event("c", still_open, 6_000))) == (409, "RESERVATION_FINALIZED")
+
+    released = granted(await caller.reserve("released", 20_000))
+    await caller.call("release_reservation", released, body={"idempotency_key": "x"})
+    assert (await caller.call("create_event", body=event("d", released, 7_000)))["status"] == 201
+    assert await caller.spending() == Spending(settled=12_000, held=0, remaining=88_000)
+
+
+async def test_what_has_expired_may_be_committed_in_its_grace_period_and_not_extended(caller: Caller) -> None:
+    asked = {"ttl_ms": 1_000, "grace_period_ms": 60_000}
+    id = granted(await caller.reserve("r", 10_000, **asked))
+
+    async def over() -> bool:
+        return not (await caller.reserve("r", 10_000, **asked))["body"]["remaining_ttl_ms"]
+
+    await eventually(over, within_s=60)
+    longer = {"idempotency_key": "e", "extend_by_ms": 1_000}
+    assert code(await caller.call("extend_reservation", id, body=longer)) == (410, "RESERVATION_EXPIRED")
+    settled = await caller.call("commit_reservation", id, body=committing("c", 4_000))
+    assert settled["status"] == 200, settled
+    assert await caller.spending() == Spending(settled=4_000, held=0, remaining=96_000)
+
+
 # --- a no -------------------------------------------------------------------------------------------------------------
 
 
@@ -136,9 +170,11 @@ async def test_a_finished_reservation_is_not_finished_again(caller: Caller) -> N
 
 async def test_an_expired_reservation_is_410_and_listed_as_expired(caller: Caller) -> None:
     id = granted(await caller.reserve("r", 60_000, ttl_ms=1_000, grace_period_ms=0))
-    async with asyncio.timeout(60):
-        while (await caller.call("get_reservation", id))["status"] != 410:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+
+    async def gone() -> bool:
+        return bool((await caller.call("get_reservation", id))["status"] == 410)
+
+    await eventually(gone, within_s=60)
     for method, body in (
         ("get_reservation", None),
         ("extend_reservation", {"idempotency_key": "e", "extend_by_ms": 1_000}),
