@@ -6,8 +6,10 @@ Folded from the same entries as everything else here. What a memo says is the ed
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+
+import msgspec
 
 from engine.core.documents import Noted, NotedPage
 from engine.core.messages import AnyAsk, AnyOutcome, Entry, Held, Hold, Lapsed, Renew, Settle, Settled, Stray
@@ -17,17 +19,23 @@ PAGE_MAX = 200  # calls in one answer: with memos of 8 KB each it stays far unde
 RENEWALS_MAX = 1_024  # memos of renewals that are kept of one call; the edge asks for no more
 
 
+class AllNoted(msgspec.Struct, frozen=True):
+    """As it is kept in a snapshot. `number`: of the newest that ever was."""
+
+    number: int
+    noted: list[Noted]
+
+
 class Memos:
     """All that is noted, by id and by namespace."""
 
-    def __init__(self, noted: Iterable[Noted] = ()) -> None:
+    def __init__(self, known: AllNoted | None = None) -> None:
         self.by_id: dict[str, Noted] = {}
         self._named: dict[str, _Numbered] = {}
-        self._number = 0
+        self._number = known.number if known is not None else 0
         self._ends: list[tuple[int, str]] = []
-        for one in noted:
+        for one in known.noted if known is not None else ():
             self._put(one)
-            self._number = max(self._number, one.number)
         heapify(self._ends)
 
     def fold(self, asks: Sequence[AnyAsk] | None, entry: Entry, *, remember_s: int) -> None:
@@ -49,8 +57,8 @@ class Memos:
             return []
         return [self.by_id[id] for id in numbered.page(asked.beyond, newest=asked.newest)]
 
-    def dump(self) -> list[Noted]:
-        return sorted(self.by_id.values(), key=lambda noted: noted.number)
+    def dump(self) -> AllNoted:
+        return AllNoted(self._number, sorted(self.by_id.values(), key=lambda noted: noted.number))
 
     def _take(self, ask: AnyAsk, outcome: AnyOutcome, entry: Entry, forget_at: int) -> None:
         match ask, outcome:

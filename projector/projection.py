@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from engine.core import evolve, periods
-from engine.core.documents import DayTotals, Life, Noted, Sealed, Span, Status, WalletDay
+from engine.core.documents import DayTotals, Life, Sealed, Span, Status, WalletDay
 from engine.core.messages import (
     Adjust,
     Adjusted,
@@ -43,7 +43,7 @@ from projector.days.totals import Totals, TotalsKey
 from projector.days.wallet_days import WalletDays
 from projector.glance import status_of
 from projector.lives import Lives, Remembered
-from projector.memos import Memos
+from projector.memos import AllNoted, Memos
 
 BESIDE_SCHEMA = 5  # of what a snapshot remembers beside the wallet: another shape needs another number
 
@@ -71,7 +71,7 @@ class _Beside(msgspec.Struct, frozen=True):
     differences: list[Difference]
     outcomes: dict[str, int]
     lapsed: int
-    noted: list[Noted]
+    noted: AllNoted
 
 
 class Projection:

@@ -11,7 +11,7 @@ from engine.core.plan import Budget, Plan
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
 from projector import memos
-from projector.memos import Memos
+from projector.memos import AllNoted, Memos
 from projector.projection import Projection
 
 NS = 1_000_000_000
@@ -157,7 +157,7 @@ def test_what_a_snapshot_brings_back_goes_on_alike(story: Story) -> None:
     story.hold("ns/1")
     story.hold("ns/2")
     story.tell(Renew("ns/2", 1, 90, memo="more"), Settle("ns/1", {"usd": 1}, memo="done"))
-    restored = Memos(msgspec.json.decode(msgspec.json.encode(story.memos.dump()), type=list[Noted]))
+    restored = Memos(msgspec.json.decode(msgspec.json.encode(story.memos.dump()), type=AllNoted))
     assert restored.dump() == story.memos.dump()
     story.projection.memos = restored
     story.hold("ns/3")
