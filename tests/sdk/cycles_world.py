@@ -40,6 +40,13 @@ limit = "10"
 per = "total"
 where = {{ tenant = "{SPENDTHRIFT}" }}
 
+[budgets.workflows]
+unit = "usd"
+limit = "{Decimal(LIMIT) / MICROCENTS}"
+per = "total"
+each = "workflow"
+where = {{ tenant = "{TENANT}" }}
+
 [budgets.tokens]
 unit = "tokens"
 limit = "1000000"

@@ -348,6 +348,18 @@ async def test_balances_are_what_the_wallet_says(caller: Caller) -> None:
     }  # fmt: skip
 
 
+async def test_each_workflow_has_the_balance_of_its_own_meter(caller: Caller) -> None:
+    for name, microcents in (("night", 30_000), ("day", 40_000)):
+        subject = {"tenant": TENANT, "workflow": name}
+        granted(await caller.reserve(name, microcents, subject=subject))
+        shown = await caller.call("get_balances", query=subject)
+        assert shown["reads"]
+        (balance,) = [each for each in shown["body"]["balances"] if each["scope"] == f"tenant:{TENANT}/workflow:{name}"]
+        assert (balance["reserved"], balance["remaining"]) == (amount(microcents), amount(LIMIT - microcents))
+        more = await caller.reserve(f"{name}-more", LIMIT - microcents + 1, subject=subject)
+        assert code(more) == (409, "BUDGET_EXCEEDED")
+
+
 async def test_what_others_hold_in_the_wallets_own_words_counts_as_well(caller: Caller) -> None:
     labels = [f"--label={level}={value}" for level, value in caller.subject.items()]
     await caller.wallet.said("hold", "--id", caller.key("own"), "--amount", "usd=0.0006", *labels)
