@@ -38,6 +38,15 @@ async def test_a_guarded_call_costs_what_it_cost(caller: Caller, way: str) -> No
 
 
 @every_way
+async def test_a_guarded_call_is_two_requests(caller: Caller, way: str) -> None:
+    """What the client cannot read of an answer it asks for again, and what it is not told of a lease it extends."""
+    async with LosingRelay(caller.wallet.purse.url) as relay:
+        caller.url = relay.url
+        await guarded(caller, way)
+    assert [end for end, _ in relay.came] == ["reservations", "commit"]
+
+
+@every_way
 async def test_a_call_that_does_not_fit_is_not_made(caller: Caller, way: str) -> None:
     said = await guarded(caller, way, estimate=LIMIT + 1)
     assert (said["raised"], said["status"], said["code"]) == ("BudgetExceededError", 409, "BUDGET_EXCEEDED"), said
