@@ -10,7 +10,17 @@ import pytest_asyncio
 from providers.fake_openai import FakeOpenAI
 from running_purse import running_purse
 from sdk.clients import CLIENTS, Client, Clients, Running
-from sdk.cycles_world import BUDGETS, CLIENT, PLAN, SPENDTHRIFT, TENANT, Caller, CyclesWallet, spending_key
+from sdk.cycles_world import (
+    BUDGETS,
+    CLIENT,
+    PLAN,
+    SPENDTHRIFT,
+    TENANT,
+    Caller,
+    CyclesProgram,
+    CyclesWallet,
+    spending_key,
+)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -31,6 +41,15 @@ def client(request: pytest.FixtureRequest, clients: Clients) -> Running:
 
 
 @pytest.fixture(scope="module")
+def program(request: pytest.FixtureRequest) -> CyclesProgram:
+    """The one that the test's file names as its own, or Cycles' client."""
+    found: CyclesProgram = getattr(request.module, "PROGRAM", CLIENT)
+    if found.missing:
+        pytest.skip(found.missing)
+    return found
+
+
+@pytest.fixture(scope="module")
 def wallet(tmp_path_factory: pytest.TempPathFactory, clients: Clients) -> Iterator[CyclesWallet]:
     folder = tmp_path_factory.mktemp("cycles")
     config = folder / "purse.toml"
@@ -45,11 +64,8 @@ def agents() -> Iterator[str]:
 
 
 @pytest.fixture
-def caller(request: pytest.FixtureRequest, wallet: CyclesWallet, agents: Iterator[str], tmp_path: Path) -> Caller:
-    """Cycles' client, or the program that the test's file names as its own, with a budget that nobody else has."""
-    program = getattr(request.module, "PROGRAM", CLIENT)
-    if program.missing:
-        pytest.skip(program.missing)
+def caller(program: CyclesProgram, wallet: CyclesWallet, agents: Iterator[str], tmp_path: Path) -> Caller:
+    """The program, with a budget that nobody else has."""
     return Caller(wallet, next(agents), tmp_path / "journal", program)
 
 

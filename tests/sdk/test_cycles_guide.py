@@ -1,4 +1,4 @@
-"""The guide for clients of Cycles, followed word for word: its plan, its key, its program."""
+"""The guide for clients of Cycles, followed word for word: its plan, its key, its program. And its table is so."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from running_purse import running_purse
+from sdk.cycles_spec import rows
 from sdk.cycles_world import CLIENT
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "cycles-clients.md").read_text()
@@ -44,3 +45,9 @@ def test_who_follows_the_guide_has_a_guarded_program(tmp_path: Path) -> None:
     cent, limit = 1_000_000, 500_000_000
     assert balance["spent"]["amount"] == cent
     assert balance["remaining"]["amount"] == limit - cent
+
+
+def test_the_guide_has_the_departures_that_are_tested_and_no_others() -> None:
+    _, _, after = GUIDE.partition("\n## Held against the protocol's own document\n")
+    table = [line for line in after.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    assert table[1:] == list(rows())

@@ -24,7 +24,7 @@ WAIT_S = 240.0  # a deadline for a program that starts on a busy machine, not a 
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def fetched() -> None:
     missing = CLIENT.missing or (None if SOURCE.exists() else f"needs {SOURCE}, which `make sdks` fetches")
     if missing:
