@@ -16,6 +16,9 @@ from engine.core.messages import AnyAsk, AnyOutcome, Entry, Held, Hold, Lapsed, 
 from engine.core.wallet import NS
 
 PAGE_MAX = 200  # calls in one answer: with memos of 8 KB each it stays far under the broker's 8 MB
+NOTED_MAX = (
+    500_000  # at about 1.5 KB each; beyond it those that ended first are forgotten before the wallet forgets them
+)
 RENEWALS_MAX = 1_024  # memos of renewals that are kept of one call; the edge asks for no more
 
 
@@ -123,7 +126,7 @@ class Memos:
 
     def _let_go(self, at: int) -> None:
         ends = self._ends
-        while ends and ends[0][0] <= at:
+        while ends and (ends[0][0] <= at or len(self.by_id) > NOTED_MAX):
             forget_at, id = heappop(ends)
             noted = self.by_id.get(id)
             if noted is not None and noted.forget_at == forget_at:  # it was not corrected since

@@ -20,7 +20,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from engine.core import chain
-from engine.core.documents import DayTotals, NotedPage, ProjectorFigures, Status
+from engine.core.documents import DayTotals, NotedAt, NotedPage, ProjectorFigures, Status
 from engine.core.messages import AnyAsk, Hold
 from engine.core.restore import NotRestoredError
 from engine.core.tell import read
@@ -299,7 +299,9 @@ class Projector:
     def _noted_answers(self) -> dict[str, Callable[[bytes], bytes]]:
         """For edges that leave memos, and look before they hold."""
         return {
-            "noted": lambda id: _encoder.encode(self.projection.memos.get(id.decode(errors="replace"))),
+            "noted": lambda id: _encoder.encode(
+                NotedAt(self.projection.wallet.upto, self.projection.memos.get(id.decode(errors="replace")))
+            ),
             "noted_page": lambda asked: _encoder.encode(self.projection.memos.page(_pages.decode(asked))),
             "standings": lambda labels: _encoder.encode(
                 standings(self.projection.wallet, _labels.decode(labels), self._clock.now())

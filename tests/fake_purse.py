@@ -20,6 +20,7 @@ from engine.core.documents import (
     EngineFigures,
     Figure,
     Life,
+    NotedAt,
     NotedPage,
     ProjectorFigures,
     Reading,
@@ -243,7 +244,7 @@ class FakePurse:
         if word == "alerts":
             return msgspec.json.encode(self.alerts)
         if word == "noted":
-            return msgspec.json.encode(self.memos.get(payload.decode()))
+            return msgspec.json.encode(NotedAt(self._seq, self.memos.get(payload.decode())))
         if word == "noted_page":
             return msgspec.json.encode(self.memos.page(msgspec.json.decode(payload, type=NotedPage)))
         if word == "standings":

@@ -239,11 +239,14 @@ class Board:
         """This process has told a caller the outcome of an ask in message `seq`."""
         self._answered_seq = max(self._answered_seq, seq)
 
-    async def catch_up(self, *, beyond: int = 0) -> None:
-        """Wait, not for long, until the projector has folded what was answered here: who asks, then reads, sees it.
+    @property
+    def answered_seq(self) -> int:
+        """The newest ask message whose outcome this process has told a caller."""
+        return self._answered_seq
 
-        `beyond`: and the ask message of this sequence, which was answered elsewhere."""
-        goal, deadline = max(self._answered_seq, beyond), time.monotonic() + CATCH_UP_S
+    async def catch_up(self) -> None:
+        """Wait, not for long, until the projector has folded what was answered here: who asks, then reads, sees it."""
+        goal, deadline = self._answered_seq, time.monotonic() + CATCH_UP_S
         while self._folded_seq < goal and time.monotonic() < deadline:
             status = await self._purse.status()
             if status is None:

@@ -194,6 +194,13 @@ class Noted(msgspec.Struct, omit_defaults=True, gc=False):
     forget_at: int = 0
 
 
+class NotedAt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is noted under an id, None if nothing is, folded up to ask message `upto`."""
+
+    upto: int
+    noted: Noted | None = None
+
+
 class NotedPage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Which calls with a memo: those whose ids begin with `namespace` and a "/", oldest or `newest` first.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import pytest_asyncio
 from cycles_client import ACTION, DOLLAR, PLAN, Cycles, of_tenant, open_cycles, tokens, usd
 from desk_client import KEY
 from fake_purse import NOON, NS
 
+from engine.core.messages import Hold
 from engine.core.plan import Budget, Plan
 from projector import memos
 from web.cycles import listing
@@ -171,6 +173,20 @@ async def test_a_tenant_sees_its_own_alone(cycles: Cycles) -> None:
 async def test_a_filter_that_cannot_be_served_is_refused(cycles: Cycles, filters: dict[str, str]) -> None:
     refused = await cycles.get("/v1/reservations", **filters)
     assert (refused.status, refused["error"]) == (400, "INVALID_REQUEST")
+
+
+async def test_what_another_program_left_on_the_stream_is_no_reservation_and_hides_none(cycles: Cycles) -> None:
+    id = await cycles.reserved()
+    hold = cycles.desk.purse.asked[-1]
+    assert isinstance(hold, Hold)
+    namespace = hold.id.partition("/")[0]
+    for number, memo in enumerate(("nonsense", "{}", hold.memo.replace("acme", "globex"))):
+        labels = {"tenant": "globex"} if number == 2 else hold.labels
+        foreign = msgspec.structs.replace(hold, id=f"{namespace}/{number:032}", memo=memo, labels=labels)
+        await cycles.desk.purse.ask(foreign)
+        seq = cycles.desk.purse.stream[-2].seq
+        assert (await cycles.get(f"/v1/reservations/{id[:21]}{number:032}_{seq}")).status == 404
+    assert await ids(cycles) == [id]
 
 
 async def test_looks_of_an_auditor_are_on_record(cycles: Cycles) -> None:

@@ -21,6 +21,7 @@ from engine.core.documents import (
     Figure,
     Life,
     Noted,
+    NotedAt,
     NotedPage,
     Point,
     Reading,
@@ -505,6 +506,8 @@ CARRIED: list[msgspec.Struct] = [
         "n/b",
         9_000,
     ),
+    NotedAt(7),
+    NotedAt(7, Noted("n/a", 1, "why", {}, 7, 1_000, "open")),
     NotedPage("n"),
     NotedPage("n", 4, True),
 ]
@@ -616,6 +619,10 @@ STORED_CARRIED = """
 {"id":"n/a","number":1,"memo":"why","labels":{"user":"alice"},"first":7,"at":1000,"state":"settled",
  "amounts":{"usd":400},"charged":{"usd":300},"expires_at":601000,"renewed":["more"],"renewals":1,
  "ended_at":2000,"ended":"done","released":true,"hold":"n/b","forget_at":9000}
+
+{"upto":7}
+
+{"upto":7,"noted":{"id":"n/a","number":1,"memo":"why","labels":{},"first":7,"at":1000,"state":"open"}}
 
 {"namespace":"n"}
 

@@ -167,6 +167,18 @@ def test_what_a_snapshot_brings_back_goes_on_alike(story: Story) -> None:
     assert story.memos.by_id == {}
 
 
+def test_beyond_what_is_kept_those_that_ended_first_are_forgotten(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memos, "NOTED_MAX", 3)
+    story.hold("ns/open", ttl_s=7200)
+    for number in range(1, 6):
+        story.hold(f"ns/{number}")
+        story.tell(Settle(f"ns/{number}", {"usd": 1}), after_s=1)
+    story.tell()
+    assert story.page() == ["ns/open", "ns/4", "ns/5"]
+
+
 def test_memos_of_renewals_are_bounded(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memos, "RENEWALS_MAX", 2)
     story.hold("ns/1")

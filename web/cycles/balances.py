@@ -60,7 +60,7 @@ def _room(standing: Standing) -> int:
 
 def _balance(scope: str, unit: Unit, standing: Standing, scales: dict[str, int]) -> dict[str, object]:
     """remaining = allocated - spent - reserved - debt: spent up to the limit, debt beyond it."""
-    each = units.factor(unit, scales[standing.unit])
+    each = units.parts_of(unit, scales)
     allocated = standing.limit // each
     base, reserved = units.up(standing.base, each), units.up(standing.held, each)
     spent = min(base, allocated)

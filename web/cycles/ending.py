@@ -25,7 +25,7 @@ from web.desk import Desk
 from web.purse import Answered
 
 EXTENSIONS_MAX = 1_000  # of one reservation; each is remembered while the reservation is
-EXTEND_TRIES = 8  # where others extend the same reservation at the same moment
+EXTEND_TRIES = 32  # where others extend the same reservation at the same moment
 MARGIN_S = 1  # by how much our estimate of stream time may be ahead of the moment that decides
 
 MOVED = "Others changed this reservation at the same moment; send the same request again."
@@ -41,7 +41,7 @@ async def commit(request: web.Request, desk: Desk, caller: Caller) -> web.Respon
     memo = Ended("commit", body.idempotency_key, digest)
     if not _may_end(found, memo, now=desk.purse.now()):
         check_unit_of(found, body.actual)
-        amounts = units.ours(body.actual, found.scales, field="actual")
+        amounts = units.ours(body.actual, found.memo.each, field="actual")
         answered = await desk.purse.ask(Settle(hold=found.noted.id, amounts=amounts, memo=memo_of(memo)), wait_s=WAIT_S)
         found = await _ended(desk, found, memo, answered)
     return json_response({"status": "COMMITTED", "charged": found.amount(found.noted.charged), **_released(found)})
@@ -122,9 +122,7 @@ async def extend(request: web.Request, desk: Desk, caller: Caller) -> web.Respon
         answered = await desk.purse.ask(ask, wait_s=WAIT_S)
         desk.board.answered(answered.seq)
         if isinstance(answered.outcome, Held):
-            found.noted.expires_at = answered.outcome.expires_at
-            found.noted.renewed = [*found.noted.renewed, ask.memo]
-            found = Reservation.read(found.noted, found.scales)
+            found.extensions.append(memo)
             return json_response(_active(found, memo.expires_at_ms, now=desk.purse.now()))
         found = await again(desk, found, seq=answered.seq)
     raise unanswered(MOVED)

@@ -43,12 +43,12 @@ async def report(request: web.Request, desk: Desk, caller: Caller) -> web.Respon
     recovered = await _recovered(desk, caller, body)
     if recovered is not None:
         check_unit_of(recovered, body.actual)
-        amounts = units.ours(body.actual, recovered.scales, field="actual")
+        amounts = units.ours(body.actual, recovered.memo.each, field="actual")
         ask = Settle(hold=recovered.noted.id, amounts=amounts, id=id, memo=memo)
     else:
         if not check_unit(resolved, plan_of(terms), body.actual.unit, field="actual"):
             raise no_budget(resolved)
-        amounts = units.ours(body.actual, terms.scales, field="actual")
+        amounts = units.ours(body.actual, units.parts_of(body.actual.unit, terms.scales), field="actual")
         labels = {name: value for name, value in resolved.labels.items() if name != "origin"}
         ask = Settle(hold=id, amounts=amounts, labels=labels, memo=memo)
     answered = await desk.purse.ask(ask, wait_s=WAIT_S)

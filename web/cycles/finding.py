@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import msgspec
 
-from engine.core.documents import Noted, NotedPage
+from engine.core.documents import Noted, NotedAt, NotedPage
 from engine.core.messages import AnyOutcome, Hold
 from web.auth import Caller
 from web.cycles.ids import ReservationId, tenant_mark
@@ -12,15 +15,31 @@ from web.cycles.refusals import Refused, not_found
 from web.cycles.reservation import Reservation
 from web.cycles.subject import own_tenant
 from web.desk import Desk
+from web.status import CATCH_UP_S, CATCH_UP_STEP_S
 
-_noted = msgspec.json.Decoder(Noted | None)
+_noted = msgspec.json.Decoder(NotedAt)
 _pages = msgspec.json.Decoder(list[Noted])
+_outcomes: msgspec.json.Decoder[AnyOutcome] = msgspec.json.Decoder(AnyOutcome)
 
 
 async def noted_of(desk: Desk, id: str, *, beyond: int = 0) -> Noted | None:
-    """What is noted under an id on the stream, once the projector has folded the ask message `beyond`."""
-    await desk.board.catch_up(beyond=beyond)
-    return _noted.decode(await desk.purse.read("noted", id.encode()))
+    """What is noted under an id on the stream.
+
+    It is waited for, not for long, that the projector has folded what this process has answered, and the ask message
+    `beyond`.
+    """
+    goal, deadline = max(desk.board.answered_seq, beyond), time.monotonic() + CATCH_UP_S
+    while True:
+        found = _noted.decode(await desk.purse.read("noted", id.encode()))
+        if found.upto >= goal or time.monotonic() >= deadline:
+            return found.noted
+        await asyncio.sleep(CATCH_UP_STEP_S)
+
+
+async def reservation_of(desk: Desk, hold: str, *, beyond: int = 0) -> Reservation | None:
+    """The reservation behind this hold, as `noted_of`."""
+    noted = await noted_of(desk, hold, beyond=beyond)
+    return None if noted is None else Reservation.read(noted)
 
 
 async def page_of(desk: Desk, namespace: str, *, beyond: int, newest: bool) -> list[Noted]:
@@ -37,15 +56,15 @@ async def find(desk: Desk, caller: Caller, written: str) -> Reservation:
     id = ReservationId.read(written)
     if id is None:
         raise not_found()
-    noted = await noted_of(desk, id.hold)
-    if noted is None or noted.first < id.seq:
-        noted = await noted_of(desk, id.hold, beyond=id.seq)
-    if noted is None or noted.first != id.seq:
+    found = await reservation_of(desk, id.hold)
+    if found is None or found.noted.first < id.seq:
+        found = await reservation_of(desk, id.hold, beyond=id.seq)
+    if found is None or found.noted.first != id.seq:
         raise not_found()
     own = own_tenant(caller)
     if own is not None and tenant_mark(own) != id.tenant:
         raise Refused(403, "FORBIDDEN", "This reservation is another tenant's.")
-    return Reservation.read(noted, (await desk.known.ready()).scales)
+    return found
 
 
 async def find_own(desk: Desk, caller: Caller, written: str) -> Reservation:
@@ -58,13 +77,9 @@ async def find_own(desk: Desk, caller: Caller, written: str) -> Reservation:
 
 async def again(desk: Desk, found: Reservation, *, seq: int) -> Reservation:
     """The same reservation, no older than the ask message `seq` has left it."""
-    noted = await noted_of(desk, found.noted.id, beyond=seq)
-    return found if noted is None else Reservation.read(noted, found.scales)
+    return await reservation_of(desk, found.noted.id, beyond=seq) or found
 
 
 async def would(desk: Desk, hold: Hold) -> AnyOutcome:
     """What this hold would be told now."""
     return _outcomes.decode(await desk.purse.read("would", msgspec.json.encode(hold)))
-
-
-_outcomes: msgspec.json.Decoder[AnyOutcome] = msgspec.json.Decoder(AnyOutcome)

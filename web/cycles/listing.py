@@ -10,7 +10,7 @@ from aiohttp import web
 
 from web.answers import json_response
 from web.auth import Caller
-from web.cycles.finding import find, noted_of, page_of
+from web.cycles.finding import find, page_of, reservation_of
 from web.cycles.ids import hold_of, namespace
 from web.cycles.queries import Query
 from web.cycles.refusals import expired
@@ -55,13 +55,12 @@ async def many(request: web.Request, desk: Desk, caller: Caller) -> web.Response
     newest = query.one_of("sort_dir", ("asc", "desc")) != "asc"
     tenant = tenant_of(caller, query.said("tenant"), field="tenant")
     note_tenant(request, tenant)
-    terms = await desk.known.ready()
     key = query.said("idempotency_key")
     now = desk.purse.now()
     if key is not None:
-        noted = await noted_of(desk, hold_of(tenant, key))
-        named = [Reservation.read(noted, terms.scales)] if noted is not None else []
-        return json_response({"reservations": [_summary(each, now) for each in named if wanted.has(each, now)]})
+        named = await reservation_of(desk, hold_of(tenant, key))
+        found = [_summary(named, now)] if named is not None and wanted.has(named, now) else []
+        return json_response({"reservations": found, "has_more": False})
     await desk.board.catch_up()
     rows: list[dict[str, object]] = []
     looked_at = 0
@@ -71,8 +70,8 @@ async def many(request: web.Request, desk: Desk, caller: Caller) -> web.Response
             if len(rows) == limit:
                 return _page(rows, cursor)
             cursor = noted.number
-            each = Reservation.read(noted, terms.scales)
-            if wanted.has(each, now):
+            each = Reservation.read(noted)
+            if each is not None and wanted.has(each, now):
                 rows.append(_summary(each, now))
         if not page:
             return json_response({"reservations": rows, "has_more": False})

@@ -13,13 +13,14 @@ from web.cycles.requests import Action, Subject, Unit
 
 
 class Reserve(msgspec.Struct, frozen=True, tag_field="cycles", tag="reserve", omit_defaults=True):
-    """Of a hold. `digest`: of the request; `subject` and `action` as they were sent."""
+    """Of a hold. `digest`: of the request; `subject`, `action`: as they were sent; `each`: of our parts in its unit."""
 
     key: str
     digest: str
     subject: Subject
     action: Action
     unit: Unit
+    each: int
     ttl_ms: int
     grace_ms: int
 

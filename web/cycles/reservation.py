@@ -7,18 +7,17 @@ so whatever may still be committed is held, and what may not has lapsed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from engine.core.documents import Noted
 from engine.core.messages import Amounts
-from web.cycles.ids import ReservationId
+from web.cycles.ids import ReservationId, namespace
 from web.cycles.memos import Ended, Extend, Reserve, endings, extends, reserves
 from web.cycles.requests import Subject
 from web.cycles.subject import LEVELS
-from web.cycles.units import UNITS, factor, up, written
+from web.cycles.units import UNITS, up, written
 
 NS_PER_MS = 1_000_000
 
@@ -29,11 +28,21 @@ Status: TypeAlias = Literal["ACTIVE", "COMMITTED", "RELEASED", "EXPIRED"]
 class Reservation:
     noted: Noted
     memo: Reserve
-    scales: dict[str, int]
+    extensions: list[Extend]
+    ended: Ended | None
+    """By which request it ended, where it was one of ours."""
 
     @classmethod
-    def read(cls, noted: Noted, scales: dict[str, int]) -> Reservation:
-        return cls(noted, reserves.decode(noted.memo), scales)
+    def read(cls, noted: Noted) -> Reservation | None:
+        """None for what no reservation of ours has left: whoever may append to the stream may leave any memo."""
+        try:
+            renewed = [extends.decode(memo) for memo in noted.renewed]
+            ended = endings.decode(noted.ended) if noted.ended else None
+            memo = reserves.decode(noted.memo)
+        except msgspec.DecodeError:
+            return None
+        known = "tenant" in noted.labels and namespace(noted.labels["tenant"]) == noted.id.rpartition("/")[0]
+        return cls(noted, memo, renewed, ended) if known else None
 
     @property
     def id(self) -> str:
@@ -47,10 +56,6 @@ class Reservation:
     def first_expires_at_ms(self) -> int:
         return self.created_at_ms + self.memo.ttl_ms
 
-    @cached_property
-    def extensions(self) -> list[Extend]:
-        return [extends.decode(memo) for memo in self.noted.renewed]
-
     @property
     def expires_at_ms(self) -> int:
         return self.extensions[-1].expires_at_ms if self.extensions else self.first_expires_at_ms
@@ -58,11 +63,6 @@ class Reservation:
     @property
     def finalized_at_ms(self) -> int:
         return self.noted.ended_at // NS_PER_MS
-
-    @cached_property
-    def ended(self) -> Ended | None:
-        """By which request it ended, where it was one of ours."""
-        return endings.decode(self.noted.ended) if self.noted.ended else None
 
     def status(self, now: int) -> Status:
         """At stream time `now` (ns)."""
@@ -78,8 +78,7 @@ class Reservation:
 
     def amount(self, amounts: Amounts) -> dict[str, object]:
         """What these are in its own unit."""
-        unit = UNITS[self.memo.unit][0]
-        return written(self.memo.unit, up(amounts.get(unit, 0), factor(self.memo.unit, self.scales[unit])))
+        return written(self.memo.unit, up(amounts.get(UNITS[self.memo.unit][0], 0), self.memo.each))
 
     @property
     def reserved(self) -> dict[str, object]:

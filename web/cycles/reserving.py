@@ -25,12 +25,12 @@ from engine.core.plan import Plan
 from web.answers import json_response
 from web.auth import Caller
 from web.cycles import units
-from web.cycles.finding import noted_of, would
+from web.cycles.finding import reservation_of, would
 from web.cycles.ids import ReservationId, hold_of
 from web.cycles.memos import Reserve, memo_of
 from web.cycles.refusals import Refused, finalized, invalid, mismatch, unanswered
 from web.cycles.requests import DecisionRequest, ReservationRequest, read_request
-from web.cycles.reservation import NS_PER_MS, Reservation
+from web.cycles.reservation import NS_PER_MS
 from web.cycles.subject import Resolved, check_unit, no_budget, resolve, scope_of
 from web.cycles.tenants import note_tenant
 from web.desk import Desk
@@ -40,6 +40,9 @@ from web.purse import Answered
 
 WAIT_S = 4.0
 """For an answer. Clients of Cycles stop reading after five seconds."""
+
+LOOK_AHEAD_S = 60.0
+"""Until when a look would wait, so that it is never late by whose clock it is looked at."""
 
 
 async def reserve(request: web.Request, desk: Desk, caller: Caller) -> web.Response:
@@ -91,12 +94,13 @@ def _hold(desk: Desk, body: ReservationRequest, resolved: Resolved, terms: Terms
     ttl_s = -(-body.ttl_ms // 1_000)
     if not plan.ttl_s_min <= ttl_s <= plan.ttl_s_max:
         raise invalid("ttl_ms", f"this wallet's plan allows {plan.ttl_s_min} to {plan.ttl_s_max} seconds")
+    unit, each = body.estimate.unit, units.parts_of(body.estimate.unit, terms.scales)
     memo = Reserve(
-        body.idempotency_key, digest, body.subject, body.action, body.estimate.unit, body.ttl_ms, body.grace_period_ms
+        body.idempotency_key, digest, body.subject, body.action, unit, each, body.ttl_ms, body.grace_period_ms
     )
     return Hold(
         id=hold_of(resolved.tenant, body.idempotency_key),
-        options=[Option(units.ours(body.estimate, terms.scales, field="estimate"))],
+        options=[Option(units.ours(body.estimate, each, field="estimate"))],
         by=desk.purse.by(WAIT_S),
         labels=resolved.labels,
         ttl_s=min(plan.ttl_s_max, -(-(body.ttl_ms + body.grace_period_ms) // 1_000)),
@@ -123,12 +127,11 @@ async def _replay(
     desk: Desk, resolved: Resolved, ask: Hold, answered: Answered, known: Again | Conflict | Closed, *, digest: str
 ) -> web.Response:
     """The first answer once more, if it is the same request. Raises `Refused` 409 if it is another."""
-    noted = await noted_of(desk, ask.id, beyond=answered.seq)
-    if noted is None:
+    first = await reservation_of(desk, ask.id, beyond=answered.seq)
+    if first is None:
         if isinstance(known, Closed):
             raise finalized("it is remembered no longer")
         raise unanswered("What was decided before is not to be read at this moment; send the same request again.")
-    first = Reservation.read(noted, desk.known.terms.scales)
     if first.memo.digest != digest:
         raise mismatch()
     now = desk.purse.now()
@@ -155,7 +158,9 @@ async def _look(
     answer: dict[str, object] = {"affected_scopes": resolved.scopes, **more}
     if not check_unit(resolved, plan, body.estimate.unit, field="estimate"):
         return {"decision": "DENY", "reason_code": "BUDGET_NOT_FOUND", **answer}
-    hold = msgspec.structs.replace(_hold(desk, body, resolved, terms, digest=digest), id="cycles.look/look")
+    hold = _hold(desk, body, resolved, terms, digest=digest)
+    hold = msgspec.structs.replace(hold, id="cycles.look/look", by=desk.purse.by(LOOK_AHEAD_S))
+    await desk.board.catch_up()
     outcome = await would(desk, hold)
     if isinstance(outcome, Held):
         return {"decision": "ALLOW", **answer}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.core.limits import AMOUNT_MAX
 from engine.core.messages import Amounts
 from web.cycles.refusals import invalid
@@ -18,18 +20,18 @@ UNITS: dict[Unit, tuple[str, int]] = {
 NAMES: dict[str, Unit] = {ours: name for name, (ours, _) in UNITS.items()}
 
 
-def factor(unit: Unit, scale: int) -> int:
+def parts_of(unit: Unit, scales: Mapping[str, int]) -> int:
     """How many of our smallest parts are one of Cycles'."""
-    return int(10 ** max(0, scale - UNITS[unit][1]))
+    ours, digits = UNITS[unit]
+    return int(10 ** max(0, scales[ours] - digits))
 
 
-def ours(amount: Amount, scales: dict[str, int], *, field: str) -> Amounts:
+def ours(amount: Amount, each: int, *, field: str) -> Amounts:
     """Raises `Refused` 400 for more than a wallet can count."""
-    unit = UNITS[amount.unit][0]
-    parts = amount.amount * factor(amount.unit, scales[unit])
+    parts = amount.amount * each
     if parts > AMOUNT_MAX:
         raise invalid(f"{field}.amount", "more than this wallet can count")
-    return {unit: parts}
+    return {UNITS[amount.unit][0]: parts}
 
 
 def up(parts: int, each: int) -> int:
