@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from agents import Agent, InputGuardrailTripwireTriggered, ModelSettings, OpenAIProvider, RunConfig, function_tool
@@ -39,9 +40,10 @@ async def run(asked: Asked) -> Said:
         hooks: CyclesRunHooks[Any] = CyclesRunHooks(
             client, llm_estimate=asked["estimate"], llm_unit=unit, tool_estimates={"weather": tool}, **subject
         )
-        guardrails = [
-            cycles_budget_guardrail(client=client, estimate=asked["estimate"], unit=unit, fail_open=False, **subject)
-        ]
+        checked = cycles_budget_guardrail(
+            client=client, estimate=asked["estimate"], unit=unit, fail_open=False, **subject
+        )
+        guardrails = [replace(checked, run_in_parallel=False)]  # else the model is asked beside it, and may be first
         settings = RunConfig(model_provider=OpenAIProvider(openai_client=provider), tracing_disabled=True)
         told = agent(asked, guardrails if asked.get("guardrail") else [])
         try:
