@@ -78,7 +78,7 @@ class Memos:
             case Settle(), Settled() if (noted := self.by_id.get(ask.hold)) is not None:
                 self._settled(noted, ask, outcome, entry, forget_at)
             case Settle(), Stray() if ask.memo:
-                self._note_settle(ask, outcome.id, outcome, entry, forget_at)
+                self._note_settle(ask, ask.id or outcome.id, outcome, entry, forget_at)
             case _:
                 pass
 

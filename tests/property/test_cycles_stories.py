@@ -149,6 +149,7 @@ class Teller:
         """Of nothing, or the cost of a reservation that has expired or was released."""
         amount = self.random.choice((1, 40))
         ended = [one for one in self.books.reservations if one.at(self.now_ms) in ("EXPIRED", "RELEASED")]
+        ended = [one for one in ended if not one.charged or one.state == "EXPIRED"]
         one = self.random.choice(ended) if ended and self.random.random() < 0.7 else None
         metadata = {"recovered_reservation_id": one.id} if one is not None else {"run": self.keys}
         subject = {"tenant": self.clients[0].tenant}
@@ -158,6 +159,8 @@ class Teller:
         assert heard.status == 201, heard.body
         if one is not None and one.state == "EXPIRED":
             one.state, one.charged = "COMMITTED", amount
+        elif one is not None:
+            one.charged = amount
         else:
             self.books.events += amount
 

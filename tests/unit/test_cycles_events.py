@@ -103,8 +103,16 @@ async def test_the_event_of_a_released_reservation_is_charged(cycles: Cycles) ->
     """Its client released because something failed, and the provider billed all the same."""
     id = await cycles.reserved(10_000)
     await cycles.release(id)
-    assert (await cycles.event(4_000, metadata={"recovered_reservation_id": id})).status == 201
+    cost = {"metadata": {"recovered_reservation_id": id}}
+    first = await cycles.event(4_000, **cost, idempotency_key="e")
+    assert first.status == 201
+    assert (await cycles.event(4_000, **cost, idempotency_key="e")).body == first.body
+    assert (await cycles.event(4_000, **cost)).status == 201  # reported twice, it counts once
+    refused = await cycles.event(5_000, **cost)
+    assert (refused.status, refused["error"]) == (409, "RESERVATION_FINALIZED")
+    assert (await cycles.event(4_000, idempotency_key="e"))["error"] == "IDEMPOTENCY_MISMATCH"
     assert (await cycles.balance())["spent"] == 4_000
+    assert (await cycles.get(f"/v1/reservations/{id}"))["status"] == "RELEASED"
 
 
 @pytest.mark.parametrize("named", ["rsv_unknown", 7, None], ids=["unknown", "no text", "null"])

@@ -12,7 +12,7 @@ from desk_client import KEY, open_desk
 from fake_purse import NOON, NS
 
 from engine.core.amounts import SCALES
-from engine.core.messages import Hold
+from engine.core.messages import Hold, Settle
 from engine.core.plan import Budget, Guard, Plan
 from engine.errors import NoAnswer
 
@@ -238,6 +238,20 @@ async def test_a_refused_key_may_be_used_again(cycles: Cycles) -> None:
     await cycles.release(held)
     cycles.desk.purse.clock += 10 * NS  # past the moment until which a refused attempt is remembered
     assert (await cycles.reserve(7, idempotency_key="once")).status == 200
+
+
+async def test_a_hold_that_was_given_up_is_no_permission_to_whoever_repeats_the_request(cycles: Cycles) -> None:
+    first = await cycles.reserved(idempotency_key="once")
+    hold = cycles.desk.purse.asked[-1]
+    assert isinstance(hold, Hold)
+    await cycles.desk.purse.ask(Settle(hold=hold.id, release=True, by=hold.by))  # by a process that heard nothing
+    refused = await cycles.reserve(idempotency_key="once")  # by another that asked at the same moment
+    assert (refused.status, refused["error"]) == (503, "INTERNAL_ERROR")
+    cycles.desk.purse.clock += 1
+    again = await cycles.reserve(idempotency_key="once")
+    assert (again.status, again["reservation_id"] != first) == (200, True)
+    assert (await cycles.commit(first, 1)).status == 404
+    assert (await cycles.commit(again["reservation_id"], 1)).status == 200
 
 
 async def test_processes_that_share_nothing_answer_for_each_other(cycles: Cycles) -> None:

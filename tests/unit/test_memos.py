@@ -103,6 +103,8 @@ def test_a_stray_is_noted_under_its_own_id(story: Story) -> None:
     story.tell(Settle("ev/1", {"usd": 40}, labels={"team": "blue"}, memo="event"))
     assert (story.noted("ev/1").state, story.noted("ev/1").charged) == ("stray", {"usd": 40})
     assert story.page(namespace="ev") == ["ev/1"]
+    story.tell(Settle("beside/1", {"usd": 40}, id="ev/2", memo="event"))
+    assert (story.noted("ev/2").hold, story.memos.get("beside/1")) == ("beside/1", None)
 
 
 def test_it_is_forgotten_when_the_wallet_forgets_it(story: Story) -> None:

@@ -20,7 +20,7 @@ from web.cycles.refusals import Refused, finalized, mismatch, unanswered
 from web.cycles.requests import EventRequest, read_request
 from web.cycles.reservation import Reservation
 from web.cycles.reserving import WAIT_S, plan_of
-from web.cycles.subject import check_unit, no_budget, resolve
+from web.cycles.subject import is_counted, no_budget, resolve
 from web.cycles.tenants import note_tenant
 from web.desk import Desk
 
@@ -41,15 +41,15 @@ async def report(request: web.Request, desk: Desk, caller: Caller) -> web.Respon
         return _applied(id)
     memo = memo_of(Ended("event", body.idempotency_key, digest))
     recovered = await _recovered(desk, caller, body)
+    labels = {name: value for name, value in resolved.labels.items() if name != "origin"}
     if recovered is not None:
         check_unit_of(recovered, body.actual)
         amounts = units.ours(body.actual, recovered.memo.each, field="actual")
-        ask = Settle(hold=recovered.noted.id, amounts=amounts, id=id, memo=memo)
+        ask = Settle(hold=_hold_behind(recovered), amounts=amounts, labels=labels, id=id, memo=memo)
     else:
-        if not check_unit(resolved, plan_of(terms), body.actual.unit, field="actual"):
+        if not is_counted(resolved, plan_of(terms), body.actual.unit, field="actual"):
             raise no_budget(resolved)
         amounts = units.ours(body.actual, units.parts_of(body.actual.unit, terms.scales), field="actual")
-        labels = {name: value for name, value in resolved.labels.items() if name != "origin"}
         ask = Settle(hold=id, amounts=amounts, labels=labels, memo=memo)
     answered = await desk.purse.ask(ask, wait_s=WAIT_S)
     desk.board.answered(answered.seq)
@@ -61,7 +61,7 @@ async def report(request: web.Request, desk: Desk, caller: Caller) -> web.Respon
         case Conflict(field="id"):
             raise mismatch()
         case Conflict() if recovered is not None:
-            raise finalized("it was committed at another amount")
+            raise finalized("it was charged at another amount")
         case Conflict():
             raise mismatch()
         case _:
@@ -77,17 +77,21 @@ async def _counted(desk: Desk, id: str, digest: str, *, seq: int) -> web.Respons
 
 
 async def _recovered(desk: Desk, caller: Caller, body: EventRequest) -> Reservation | None:
-    """The reservation whose cost this is. None where there is none, or it was released: that charged nothing."""
+    """The reservation whose cost this is, None where there is none."""
     said = body.metadata.get(RECOVERED) if isinstance(body.metadata, dict) else None
     if not isinstance(said, str):
         return None
     try:
-        found = await find_own(desk, caller, said)
+        return await find_own(desk, caller, said)
     except Refused as refused:
         if refused.status == 404:
             return None
         raise
-    return None if found.noted.released else found
+
+
+def _hold_behind(recovered: Reservation) -> str:
+    """What its cost is settled on. A release is exact, at nothing, so what it cost after all is settled beside it."""
+    return recovered.beside if recovered.noted.released else recovered.noted.id
 
 
 def _applied(id: str) -> web.Response:

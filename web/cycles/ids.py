@@ -63,5 +63,9 @@ class ReservationId:
     def hold(self) -> str:
         return f"cycles.{self.tenant}/{self.key}"
 
+    @property
+    def beside(self) -> str:
+        return f"cycles-released.{self.tenant}/{self.key}-{self.seq}"
+
     def __str__(self) -> str:
         return f"rsv_{self.tenant}_{self.key}_{self.seq}"

@@ -49,6 +49,11 @@ class Reservation:
         return str(ReservationId.of(self.noted.id, self.noted.first))
 
     @property
+    def beside(self) -> str:
+        """On the stream, the hold that nobody made: what the reservation cost although it was released."""
+        return ReservationId.of(self.noted.id, self.noted.first).beside
+
+    @property
     def created_at_ms(self) -> int:
         return self.noted.at // NS_PER_MS
 

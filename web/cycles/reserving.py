@@ -31,7 +31,7 @@ from web.cycles.memos import Reserve, memo_of
 from web.cycles.refusals import Refused, finalized, invalid, mismatch, unanswered
 from web.cycles.requests import DecisionRequest, ReservationRequest, read_request
 from web.cycles.reservation import NS_PER_MS
-from web.cycles.subject import Resolved, check_unit, no_budget, resolve, scope_of
+from web.cycles.subject import Resolved, is_counted, no_budget, resolve, scope_of
 from web.cycles.tenants import note_tenant
 from web.desk import Desk
 from web.known import Terms
@@ -53,7 +53,7 @@ async def reserve(request: web.Request, desk: Desk, caller: Caller) -> web.Respo
     if body.dry_run:
         return json_response(await _look(desk, body, resolved, terms, digest=digest, dry_run=True))
     plan = plan_of(terms)
-    if not check_unit(resolved, plan, body.estimate.unit, field="estimate"):
+    if not is_counted(resolved, plan, body.estimate.unit, field="estimate"):
         raise no_budget(resolved)
     ask = _hold(desk, body, resolved, terms, digest=digest)
     answered = await desk.purse.ask(ask, wait_s=WAIT_S)
@@ -65,7 +65,7 @@ async def reserve(request: web.Request, desk: Desk, caller: Caller) -> web.Respo
                 raise no_budget(resolved)
             return json_response(_reserved(body, resolved, ask.id, held, answered.seq, now=desk.purse.now()))
         case Again(was=Held()) | Conflict() | Closed() as known:
-            return await _replay(desk, resolved, ask, answered, known, digest=digest)
+            return await _replay(desk, ask, answered, known, digest=digest)
         case Again(was=was) if was is not None:
             raise _refusal(was, resolved, plan, at=answered.at)
         case other:
@@ -124,9 +124,12 @@ def _reserved(
 
 
 async def _replay(
-    desk: Desk, resolved: Resolved, ask: Hold, answered: Answered, known: Again | Conflict | Closed, *, digest: str
+    desk: Desk, ask: Hold, answered: Answered, known: Again | Conflict | Closed, *, digest: str
 ) -> web.Response:
-    """The first answer once more, if it is the same request. Raises `Refused` 409 if it is another."""
+    """The first answer once more, if it is the same request. Raises `Refused` 409 if it is another.
+
+    A hold that was given up was never answered: nobody may call on it, and one who asks again later is decided afresh.
+    """
     first = await reservation_of(desk, ask.id, beyond=answered.seq)
     if first is None:
         if isinstance(known, Closed):
@@ -134,6 +137,8 @@ async def _replay(
         raise unanswered("What was decided before is not to be read at this moment; send the same request again.")
     if first.memo.digest != digest:
         raise mismatch()
+    if first.noted.released and first.ended is None:
+        raise unanswered("It was given back before anybody heard of it; send the same request again.")
     now = desk.purse.now()
     return json_response({
         "decision": "ALLOW",
@@ -156,7 +161,7 @@ async def _look(
     plan = plan_of(terms)
     more: dict[str, object] = {"scope_path": resolved.path} if dry_run else {}
     answer: dict[str, object] = {"affected_scopes": resolved.scopes, **more}
-    if not check_unit(resolved, plan, body.estimate.unit, field="estimate"):
+    if not is_counted(resolved, plan, body.estimate.unit, field="estimate"):
         return {"decision": "DENY", "reason_code": "BUDGET_NOT_FOUND", **answer}
     hold = _hold(desk, body, resolved, terms, digest=digest)
     hold = msgspec.structs.replace(hold, id="cycles.look/look", by=desk.purse.by(LOOK_AHEAD_S))

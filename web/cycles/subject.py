@@ -86,7 +86,7 @@ def resolved(said: Mapping[str, str], caller: Caller, *, field: str) -> Resolved
     return Resolved(tenant, levels, labels)
 
 
-def check_unit(resolved: Resolved, plan: Plan, unit: Unit, *, field: str) -> bool:
+def is_counted(resolved: Resolved, plan: Plan, unit: Unit, *, field: str) -> bool:
     """Whether any budget counts this. Raises `Refused` 400 where there are some, but in other units."""
     units = {budget.unit for budget in resolved.budgets(plan).values()}
     expected = sorted(NAMES[each] for each in units if each in NAMES)
