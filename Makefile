@@ -4,7 +4,7 @@ BIN := .venv/bin
 PORT ?= 8080
 DATA ?= data
 
-.PHONY: setup run demo assets screenshots reference sdks test check soak chaos bench clean
+.PHONY: setup run demo assets screenshots reference sdks test check docs soak chaos bench clean
 setup: .venv/dev .venv/assets
 run: .venv/run .venv/assets
 	@$(BIN)/purse up --data $(DATA) --port $(PORT)
@@ -25,6 +25,8 @@ check: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/mypy examples/verify.py
 	$(BIN)/lint-imports
+docs: .venv/dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo site/index.html
 soak: .venv/dev
 	PURSE_SOAK=1 $(BIN)/pytest $(if $(SEED),,tests/property) tests/simulation --timeout 0
 chaos: .venv/dev
@@ -33,7 +35,7 @@ chaos: .venv/dev
 bench: .venv/dev
 	$(BIN)/python -m bench --install $(if $(RUNS),--runs $(RUNS))
 clean:
-	rm -rf .venv dist tests/sdk/node_modules tests/browser/node_modules web/charts/node_modules web/static/uplot.*
+	rm -rf .venv dist site tests/sdk/node_modules tests/browser/node_modules web/charts/node_modules web/static/uplot.*
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Common Purse needs Python 3.11 or newer; found: $$(python3 --version 2>&1 || echo no python3). Or set PYTHON=/path/to/python3."; exit 1; }

@@ -139,7 +139,8 @@ class FakeApi:
         why = "never" if amount > self.limit else "spent" if self.settled + amount > self.limit else "busy"
         return _problem(
             REFUSED[why], "exhausted", id, why=why, budget=BUDGET, unit=UNIT, period="2040-11-30",
-            limit=_usd(self.limit), settled=_usd(self.settled), held=_usd(self.held), extra="0", remaining=_usd(left), fits=_usd(max(0, left)),
+            limit=_usd(self.limit), settled=_usd(self.settled), held=_usd(self.held), extra="0",
+            remaining=_usd(left), fits=_usd(max(0, left)),
             used_pct=100.0, resets_at=RESETS_AT,
         )  # fmt: skip
 
