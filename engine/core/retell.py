@@ -35,7 +35,7 @@ def retell(
         for ask, outcome in zip(asks, entry.out, strict=True):
             if not _take_in(wallet, ask, outcome):
                 return False
-    except LookupError:  # it names a budget or a unit that there is not
+    except (LookupError, AssertionError, OverflowError):  # it names what there is not, or more than there can be
         return False
     return True
 

@@ -11,7 +11,7 @@ from wallets import SECOND, Books, budget, moment
 
 from bench.day import Day
 from engine.core import chain
-from engine.core.messages import Entry, Held, Hold, Invalid, Lapsed, Line, Option, Settle, Settled, Told
+from engine.core.messages import Entry, Held, Hold, Invalid, Lapsed, Left, Line, Option, Settle, Settled, Told
 from engine.core.retell import retell
 from engine.core.tell import read
 from engine.core.wallet import Wallet
@@ -158,6 +158,20 @@ def test_what_is_not_there_is_not_taken_in_as_granted() -> None:
         lines = {"jev": msgspec.structs.replace(first.budgets["jev"], remaining=remaining)}
         held = msgspec.structs.replace(first, id="b", amounts={"usd": amount}, budgets=lines)
         assert not replay_books(told, lambda entry, held=held: with_outcome(entry, 0, held))  # type: ignore[misc]  # defaults bind the loop
+
+
+def test_what_can_never_be_is_not_taken_in() -> None:
+    """A grant before there is a plan, and a charge beyond all amounts."""
+    told = Books(jev=budget("1.00"))
+    told.at("09:00").send(hold("a", 0))
+    entry, (_, ts, raw) = told.entries[-1], told.stream[-1]
+    message = read(raw)
+    assert message is not None
+    early = msgspec.structs.replace(entry, seq=1)
+    assert not retell(Wallet(), seq=1, ts=ts, asks=message.asks, entry=early)
+    told.send(Settle("a", {"usd": 2**63}))
+    settled = Settled("a", "settled", {"usd": 2**63}, left={"jev": Left(100 * CENT, 100 * CENT - 2**63)})
+    assert not replay_books(told, lambda entry: with_outcome(entry, 0, settled))
 
 
 def test_a_hold_that_is_open_already_is_not_held_again() -> None:
