@@ -38,7 +38,7 @@ def versions() -> Versions:
 
 
 def version_line(found: Versions) -> str:
-    """`commonpurse 0.1.0, rules 1, stream 1, messages 1, snapshots 4, nats-server v2.15.1`."""
+    """`commonpurse 0.1.0, rules 1, stream 1, messages 1, snapshots 5, nats-server v2.15.1`."""
     own = found.commonpurse or "(not installed, run from its source tree)"
     server = f"v{found.nats_server}" if found.nats_server else "not found"
     return (

@@ -405,7 +405,7 @@ def test_every_command_of_the_table_is_there_and_explains_itself(name: str) -> N
 def test_version_names_the_program_its_rules_and_its_server() -> None:
     said = run_plain("--version").output
     assert said.startswith("commonpurse ")
-    assert "rules 1, stream 1, messages 1, snapshots 4, nats-server v2." in said
+    assert "rules 1, stream 1, messages 1, snapshots 5, nats-server v2." in said
 
 
 @pytest.mark.parametrize("arguments", ["--version --json", "--json --version"])
