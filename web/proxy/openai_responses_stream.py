@@ -29,7 +29,8 @@ class ResponsesMeter(Meter):
         said = read_json(event.data) if event.data is not None else None
         if not isinstance(said, Mapping):
             return [event.raw]
-        kind = said.get("type") or event.name
+        kind = said.get("type")
+        kind = kind if kind and isinstance(kind, str) else event.name
         number = said.get("sequence_number")
         self._number = number if type(number) is int else self._number
         delta = said.get("delta")
