@@ -6,7 +6,6 @@ Whatever has no bound that we know, or no price in the book, is refused by its f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
 
 from web.proxy.bodies import check_spelling, count_of, flag_of, text_of
 from web.proxy.dialect import Call, Incoming, Meter, Outgoing, Provider, Reading, Way
@@ -59,14 +58,14 @@ class ChatCompletions:
             incoming.body.member("stream_options")
         caps = [cap for cap in (count_of(body, field) for field in CAPS) if cap is not None]
         choices = [count_of(body, field, most=CHOICES_MAX) or 1 for field in ("n", "best_of")]
-        intake = cache(partial(_intake, body))
+        intake = _intake(body, model)
         return Call(
             model=model,
-            input_tokens=lambda asked: intake(asked).most_tokens(),
+            input_tokens=lambda asked: (intake if asked == model else _intake(body, asked)).most_tokens(),
             output_tokens=min(caps, default=None),
             choices=max(choices),
             stream=stream,
-            audio=_may_sound(body, model) or intake(model).audio,
+            audio=_may_sound(body, model) or intake.audio,
             service=service_of(body.get("service_tier")),
             hidden=hides_tokens(model),
         )

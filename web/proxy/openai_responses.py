@@ -7,7 +7,6 @@ that it runs have no bound known here. They are refused by their field; every ot
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
 
 import msgspec
 
@@ -53,13 +52,13 @@ class Responses:
         for kind in _kinds(body.get("input")):
             if kind == "item_reference":
                 raise unbounded("input", "an item that is stored at the provider goes in; send the item itself")
-        intake = cache(partial(_intake, body))
+        intake = _intake(body, model)
         return Call(
             model=model,
-            input_tokens=lambda asked: intake(asked).most_tokens(),
+            input_tokens=lambda asked: (intake if asked == model else _intake(body, asked)).most_tokens(),
             output_tokens=count_of(body, CAP),
             stream=flag_of(body, "stream"),
-            audio="audio" in model or intake(model).audio,
+            audio="audio" in model or intake.audio,
             service=service_of(body.get("service_tier")),
             hidden=hides_tokens(model),
         )
