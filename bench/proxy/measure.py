@@ -23,7 +23,7 @@ from bench.drive import WARM_UP_S, WARM_UP_S_QUICK, WrongBooksError, cpu_s
 from bench.proxy.contender import Address, Contender, Shape, body
 from bench.proxy.direct import DIRECT
 from bench.proxy.litellm import LITELLM
-from bench.proxy.load import Heard, Load
+from bench.proxy.load import Heard, Load, drive
 from bench.proxy.purse import PURSE
 from bench.proxy.upstream import Pace
 from engine.errors import PurseError
@@ -236,7 +236,7 @@ class _Runner:
         pids = dict(address.pids())
         before = {what: cpu_s(those) for what, those in pids.items()}
         counted = await self._provider.calls()
-        heard = await _load(load)
+        heard = await drive(load)
         counted = await self._provider.calls() - counted
         used = {what: cpu_s(those) - before[what] for what, those in pids.items()}
         self._calls += heard.calls
@@ -263,22 +263,6 @@ def _request(address: Address, shape: Shape) -> bytes:
                "Content-Length": str(len(said)), **address.headers}  # fmt: skip
     lines = [f"POST {address.path} HTTP/1.1", *[f"{name}: {value}" for name, value in headers.items()]]
     return "\r\n".join([*lines, "", ""]).encode() + said
-
-
-async def _load(load: Load) -> Heard:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.proxy.load", cwd=ROOT, stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        said, _ = await process.communicate(msgspec.json.encode(load))
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise WrongBooksError(f"the client ended with status {process.returncode}")
-    return msgspec.json.decode(said, type=Heard)
 
 
 def _sample(heard: Heard, proxy_s: float, rest_s: float) -> Sample:
