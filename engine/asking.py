@@ -34,6 +34,10 @@ from engine.receipts import Receipt
 from engine.spool import Slip, Spool
 
 APPENDS_IN_FLIGHT_MAX = 3  # each is a disk flush; what comes meanwhile shares the next
+# Where many ask at once they are sent, and woken, a share at a time: the engine decides the first while the next ones
+# are still being written. All of them in one message would wait for each other at every station of the way.
+SHARES = 4
+SHARE_ASKS_LEAST = 64  # a smaller message costs as much as it spares
 ASKS_WAITING_MAX = 65_536  # without an answer; past it holds are refused at once
 SETTLES_WAITING_MAX = 65_536  # settles and observes not on the stream; past it they are refused too
 APPEND_WAIT_S = 2.0
@@ -322,16 +326,21 @@ class Asker:
         """As many waiting blocks as one message may carry; those nobody waits for any more are left out."""
         blocks: list[Block] = []
         count = size = 0
+        enough = self._share()
         while waiting:
             block = waiting[0]
             count, size = count + len(block.asks), size + len(block.encoded) + 1
-            if blocks and (count > limits.MESSAGE_ASKS_MAX or size > ASKS_BYTES_MAX):
+            if blocks and (count > enough or size > ASKS_BYTES_MAX):
                 break
             waiting.popleft()
             if not block.answers.done():
                 block.sent = True
                 blocks.append(block)
         return blocks
+
+    def _share(self) -> int:
+        """How many asks travel together at most, unless one caller has more in one list."""
+        return min(limits.MESSAGE_ASKS_MAX, max(SHARE_ASKS_LEAST, self._live_asks // SHARES))
 
     async def _send(self, kind: Kind, message: Message) -> None:
         token = str(next(self._counter))
@@ -421,22 +430,27 @@ class Asker:
             if sent is not None:
                 if time.monotonic() - sent.sent_at < PATIENCE_S:
                     self.offset_ns = answer.at - sent.sent_ns
-                self._hear(sent, answer, reply)
+                await self._hear(sent, answer, reply)
 
-    def _hear(self, sent: Message, answer: Answer, reply: Reply) -> None:
+    async def _hear(self, sent: Message, answer: Answer, reply: Reply) -> None:
         out, at, seq, told, chain = answer.out, answer.at, answer.seq, reply.told, reply.chain
         count = sum(len(block.asks) for block in sent.blocks)
         if len(out) != count:  # the whole message was invalid
             out = [out[0]] * count
-        start = 0
+        start = woken = 0
+        share = self._share()
         for block in sent.blocks:
             end = start + len(block.asks)
+            if woken >= share:
+                woken = 0
+                await asyncio.sleep(0)
             answers = block.answers
             if not answers.done():
                 self._on_stream(block)
                 self._end(block)
                 if not answers.done():
                     answers.set_result([Answered(outcome, at, seq, told, chain) for outcome in out[start:end]])
+                    woken += 1
             start = end
 
     def _refuse(self, message: Message, refused: StreamRefused) -> None:

@@ -14,31 +14,26 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
-from nats.aio.msg import Msg
 
 from engine import errors
 from engine.asking import Answered, Asker
-from engine.bucket import Bucket
 from engine.core import amounts as written
 from engine.core import checks
 from engine.core.amounts import SCALES, AmountError
-from engine.core.documents import EngineFigures, Life, ProjectorFigures, Status, TriedTarget
 from engine.core.messages import (
     Adjust,
     Amounts,
     AnyAsk,
     AnyOutcome,
     Clock,
-    Counted,
     Exhausted,
     Freeze,
     Held,
@@ -53,43 +48,33 @@ from engine.core.messages import (
     Revoke,
     Settle,
     Thaw,
-    Visit,
 )
 from engine.core.periods import TOTAL
 from engine.core.plan import LapsePolicy, Plan
 from engine.errors import BadAsk, NoAnswer, Refused
 from engine.guarding import Cost, Guarded, Labels, Said, Terms, Worst, guarded
 from engine.holding import Holding, OnError
-from engine.journal import Journal, Stored
-from engine.pieces import messages
-from engine.read_record import Look, ReadRecord
+from engine.journal import Journal
+from engine.reader import READ_WAIT_S, Reader
 from engine.spool import Spool
-from engine.visit_secret import VisitSecret
 
 __all__ = ["Answered", "Holding", "Purse", "Said"]
 
 WAIT_S = 5.0
-READ_WAIT_S = 2.0
-TEST_WAIT_S = 20.0  # a target may take 15 s to answer
 PLAN_WAIT_S = 0.25  # for checks at the door: a silent projector must not make a hold late
 PLAN_AGAIN_S = 5.0
 CLOSE_WAIT_S = 5.0
 CLOCK_SLACK_S = 60  # the engine judges what is from the future; here only what cannot be meant
 NS = 1_000_000_000
 
-Document = TypeVar("Document")
 
-_counted = msgspec.json.Decoder(Counted)
-
-
-class Purse:
+class Purse(Reader):
     """One client of one wallet. Made by `Purse.connect`; safe for any number of concurrent callers."""
 
     def __init__(self, journal: Journal, spool: Spool | None = None) -> None:
-        self.journal = journal
+        super().__init__(journal)
         self._asker = Asker(journal, spool)
         self._spool = spool
-        self._visit_secret = VisitSecret(journal)
         self._scales: dict[str, int] = dict(SCALES)
         self._plan: Plan | None = None
         self._plan_again_at = 0.0
@@ -307,24 +292,7 @@ class Purse:
             outcome, why=outcome.why, budget=outcome.budget, unit=outcome.unit, fits=fits, resets_at=resets_at
         )
 
-    # --- reading ------------------------------------------------------------------------------------------------------
-
-    async def status(self) -> Status | None:
-        """The wallet as the projector sees it now; None if no projector answers."""
-        return await self._read("read.status", b"", Status)
-
-    async def engine_figures(self) -> EngineFigures | None:
-        """What the engine that speaks counts of its own work; None if it does not answer."""
-        return await self._read("figures", b"", EngineFigures)
-
-    async def projector_figures(self) -> ProjectorFigures | None:
-        """What was decided since the wallet began, by outcome; None if no projector answers."""
-        return await self._read("read.figures", b"", ProjectorFigures)
-
-    async def life(self, id: str) -> Life | None:
-        """One call; None if the wallet does not remember it. Raises `NoAnswer` if no projector answers."""
-        answer = await self._request("read.life", id.encode())
-        return msgspec.json.decode(answer, type=Life | None)
+    # --- the plan -----------------------------------------------------------------------------------------------------
 
     async def plan(self) -> Plan | None:
         """The plan in force; None if there is none yet or no projector answers."""
@@ -346,97 +314,29 @@ class Purse:
             self._plan_again_at = time.monotonic() + PLAN_AGAIN_S
         return plan
 
-    async def ready(self) -> bool:
-        """Whether an engine that has finished its replay answers."""
-        try:
-            await self._request("ready", b"")
-        except NoAnswer:
-            return False
-        return True
-
-    async def visit(self, visit: Visit, *, wait_s: float) -> Counted | None:
-        """Have a visit counted, on no record. None if no engine answers in time: then the caller counts for itself."""
-        try:
-            return _counted.decode(await self._request("visit", msgspec.json.encode(visit), wait_s=wait_s))
-        except (NoAnswer, msgspec.DecodeError):
-            return None
-
-    async def visit_secret(self) -> bytes | None:
-        """What all web processes of the wallet hash addresses with; None while it cannot be had."""
-        return await self._visit_secret.get()
-
-    async def follow_status(self) -> AsyncGenerator[Status, None]:
-        """Live statuses. Latest wins: a slow reader misses the ones between, never the newest."""
-        newest: asyncio.Queue[Status] = asyncio.Queue(maxsize=1)
-
-        async def take(message: Msg) -> None:
-            if newest.full():
-                newest.get_nowait()
-            newest.put_nowait(msgspec.json.decode(message.data, type=Status))
-
-        subscription = await self.journal.client.subscribe(self.journal.names.subject("live"), cb=take)
-        try:
-            while True:
-                yield await newest.get()
-        finally:
-            if self.journal.client.is_connected:
-                await subscription.unsubscribe()
-
-    def read_stream(self, *, after: int) -> AsyncGenerator[Stored, None]:
-        """The stream behind sequence `after`, in pieces: see `engine.pieces`."""
-        return messages(self.journal, after=after)
-
-    async def read(self, word: str, payload: bytes = b"") -> bytes:
-        """A projector's answer to `read.<word>`, as it came. Raises `NoAnswer`."""
-        return await self._request(f"read.{word}", payload)
-
-    def bucket(self, word: str) -> Bucket:
-        """Documents of one kind that are kept beside the wallet's stream."""
-        return Bucket(self.journal, word)
-
-    async def note(self, look: Look) -> None:
-        """Put on record who looked at what. Raises `NoAnswer`, `StreamRefused`: then nothing may be shown."""
-        await ReadRecord(self.journal).note(look)
-
-    async def test_alerts(self, target: str = "") -> list[TriedTarget]:
-        """Have a test alert sent now to this target ("": to all). Empty if there is no such target.
-
-        Raises `NoAnswer` if no projector here has targets.
-        """
-        answer = await self._request("alerts.test", target.encode(), wait_s=TEST_WAIT_S)
-        return msgspec.json.decode(answer, type=list[TriedTarget])
-
-    async def _read(
-        self, word: str, payload: bytes, document: type[Document], *, wait_s: float = READ_WAIT_S
-    ) -> Document | None:
-        try:
-            answer = await self._request(word, payload, wait_s=wait_s)
-        except NoAnswer:
-            return None
-        return msgspec.json.decode(answer, type=document | None)
-
-    async def _request(self, word: str, payload: bytes, *, wait_s: float = READ_WAIT_S) -> bytes:
-        return await self.journal.request(self.journal.names.subject(word), payload, wait_s=wait_s)
-
     async def _check_or_keep(self, asks: Sequence[AnyAsk]) -> None:
-        """As `_check`; what a caller settles who leaves meanwhile is not lost."""
+        """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan.
+
+        What a caller settles who leaves meanwhile is not lost. Raises `BadAsk`.
+        """
+        if self._plan is not None and self._first_wrong(asks) is None:
+            return
         try:
-            await self._check(asks)
+            await self._plan_at_the_door()
         except asyncio.CancelledError:
             self._asker.keep(asks)
             raise
+        if (wrong := self._first_wrong(asks)) is not None:
+            index, (field, why) = wrong
+            raise BadAsk(field if len(asks) == 1 else f"asks[{index}].{field}", why)
 
-    async def _check(self, asks: Sequence[AnyAsk]) -> None:
-        """Bad input never reaches the stream. What seems wrong is looked at again with the newest plan."""
+    def _first_wrong(self, asks: Sequence[AnyAsk]) -> tuple[int, checks.Wrong] | None:
+        """Which of them is wrong, by the plan as it is known here, and in what."""
         now = self.now()
-        if self._plan is None:
-            await self._plan_at_the_door()
         for index, ask in enumerate(asks):
-            wrong = _wrong(ask, self._plan, self._scales, now)
-            if wrong is not None and await self._plan_at_the_door() is not None:
-                wrong = _wrong(ask, self._plan, self._scales, now)
-            if wrong is not None:
-                raise BadAsk(wrong[0] if len(asks) == 1 else f"asks[{index}].{wrong[0]}", wrong[1])
+            if (wrong := _wrong(ask, self._plan, self._scales, now)) is not None:
+                return index, wrong
+        return None
 
     async def amounts(self, said: Said) -> Amounts:
         """Amounts in units as integers of the smallest part. Raises `BadAsk` naming the unit."""

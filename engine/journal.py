@@ -25,6 +25,7 @@ from nats.aio.msg import Msg
 
 from engine.errors import Misconfigured, NoAnswer, StreamRefused
 from engine.foreign import is_foreign
+from engine.nats_client import NatsClient
 from engine.stream_settings import Names, drift, settings
 
 WALLET = re.compile(r"[A-Za-z0-9_-]{1,32}")  # one token of a subject, and part of a stream's name
@@ -114,24 +115,6 @@ _acks = msgspec.json.Decoder(_Ack)
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
-class _Client(Client):
-    """nats-py, but for two things after which it is deaf and says nothing, or closes for good: both heal here."""
-
-    async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
-        """Headers are bytes that any publisher chose; an exception in here would end the read loop."""
-        try:
-            return await super()._process_headers(headers)
-        except (IndexError, ValueError):
-            return None
-
-    async def _process_err(self, err_msg: str) -> None:
-        """The server says what is wrong and hangs up. Unless only one request was denied, connect again."""
-        if "permissions violation" in err_msg:
-            await super()._process_err(err_msg)
-        else:
-            await self._process_op_err(nats.errors.Error(f"the server said {err_msg}"))
-
-
 class Journal:
     """One process's connection to one wallet's stream. Made by `Journal.connect`."""
 
@@ -156,7 +139,7 @@ class Journal:
         servers = servers_of(url)
         if not WALLET.fullmatch(wallet):
             raise Misconfigured(f"the wallet's name: expected {WALLET.pattern}")
-        client = _Client()
+        client = NatsClient()
         journal = cls(client, wallet)
         try:
             async with asyncio.timeout(CONNECT_WAIT_S):  # nats-py itself would go on for ever

@@ -31,11 +31,11 @@ from nats.aio.msg import Msg
 from engine.clock_check import ClockCheck
 from engine.clocks import Clocks
 from engine.core import chain
-from engine.core.messages import Answer, AnyOutcome, AskMessage, Reply, Told
+from engine.core.messages import AnyOutcome, AskMessage, Told
 from engine.core.plan import RULES
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
-from engine.decided import Decided, Proposal, propose
+from engine.decided import Decided, Proposal, propose, replies, written
 from engine.errors import NoAnswer, StreamRefused, Untrusted
 from engine.follower import Follower
 from engine.foreign import is_foreign
@@ -199,6 +199,7 @@ class Engine:
         heard: list[AnyOutcome] = []
         skipped = self._clocks.skips(stored.seq, stored.ts)
         entry = tell(self.wallet, seq=stored.seq, ts=stored.ts, asks=asks, heard=heard, skipped=skipped)
+        encoded, answers = written(entry, heard)
         if not self._decided:
             self._quiet_since = time.monotonic()
         self._decided.append(
@@ -207,9 +208,9 @@ class Engine:
                 ts=stored.ts,
                 raw=stored.data,
                 entry=entry,
-                encoded=_encoder.encode(entry),
+                encoded=encoded,
                 sender=message.sender if message is not None and INBOX.fullmatch(message.sender) else "",
-                answers=heard,
+                answers=answers,
                 seen=stored.seen,
                 read_at=time.monotonic(),
             )
@@ -359,17 +360,10 @@ class Engine:
         return True
 
     async def _reply(self, covered: Sequence[Decided]) -> None:
-        """Say what is on record, one message a client."""
-        rounds: dict[str, list[Answer]] = {}
-        for decided in covered:
-            if decided.sender:
-                inbox = decided.sender.rpartition(".")[0]
-                answer = Answer(decided.sender, decided.seq, decided.entry.at, decided.answers)
-                rounds.setdefault(inbox, []).append(answer)
-        for answers in rounds.values():
-            reply = _encoder.encode(Reply(self.told_seq, self.chain.hex(), answers))
+        """Say what is on record."""
+        for inbox, reply in replies(covered, told=self.told_seq, linked=self.chain):
             try:
-                await self._journal.client.publish(answers[-1].to, reply)
+                await self._journal.client.publish(inbox, reply)
             except nats.errors.Error as error:  # unheard, not untold: the client asks again
                 log.warning("reply_lost", error=type(error).__name__)
 

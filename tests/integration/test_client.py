@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any, cast
@@ -105,6 +106,18 @@ async def test_a_list_is_one_message_and_each_ask_sees_the_ones_before_it(
         answered = await purse.ask_all([*asks, hold("c", purse, 60 * CENT)], wait_s=20)
         assert [type(one.outcome) for one in answered] == [Held, Exhausted, Settled, Held]
         assert len({one.seq for one in answered}) == 1
+
+
+async def test_a_crowd_travels_in_shares_so_that_nobody_waits_for_all(
+    nats_server: EmbeddedServer, wallet_name: str
+) -> None:
+    async with serving(nats_server, wallet_name) as (purse, _):
+        crowd = [purse.ask(hold(f"h{n}", purse, 1), wait_s=20) for n in range(1_000)]
+        answered = await asyncio.gather(*crowd)
+        assert {type(one.outcome) for one in answered} == {Held}
+        sizes = Counter(one.seq for one in answered).values()
+        assert max(sizes) <= 1_000 // asking.SHARES
+        assert sum(sizes) == 1_000
 
 
 async def test_a_list_has_at_most_1024_asks(nats_server: EmbeddedServer, wallet_name: str) -> None:

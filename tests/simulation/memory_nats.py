@@ -132,7 +132,7 @@ class MemoryServer:
     @contextmanager
     def instead_of_nats(self) -> Iterator[None]:
         """`Journal.connect` connects to this server for as long as the block lasts."""
-        with mock.patch("engine.journal._Client", partial(MemoryClient, self)):
+        with mock.patch("engine.journal.NatsClient", partial(MemoryClient, self)):
             yield
 
     def now(self) -> int:
