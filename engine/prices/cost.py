@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.core.amounts import round_up
 from engine.core.limits import AMOUNT_MAX
-from engine.prices.price import PICO_PER_MICRO, PICO_PER_NANO, Dearest, Line, Price, count, dearest, price_at
+from engine.prices.price import PICO_PER_MICRO, PICO_PER_NANO, Dearest, Line, Price, price_at
 from engine.prices.usage import Usage
 
 NEURONS_MARGIN = 3
@@ -83,12 +83,14 @@ def affordable_output_tokens(
 
 def _total(lines: Iterable[Line], usage: Usage) -> int:
     """What it comes to."""
-    input_tokens = count(usage, "input")
     left: dict[str, int] = {}
     total = 0
-    for kind, price, parts in lines:
-        left[kind] = max(0, count(usage, kind) - sum([left[part] for part in parts]))
-        total += left[kind] * price_at(price, input_tokens)
+    for kind, count, price, parts in lines:
+        own = max(0, count(usage))
+        for part in parts:
+            own -= left[part]
+        left[kind] = max(0, own)
+        total += left[kind] * price_at(price, usage.input_tokens)
     return total
 
 
@@ -126,10 +128,10 @@ def _bounds(
     margin = NEURONS_MARGIN if price.neurons is not None or price.neuron_pico_usd is not None else 1
 
     def bound(rates: Dearest, per: int, times: int) -> _Bound:
-        fixed = tokens * dearest(rates.input, tokens)
+        fixed = tokens * price_at(rates.input, tokens)
         for kind, how_many in counted.items():
-            fixed += how_many * dearest(rates.counted[kind], tokens)
-        return _Bound(fixed * times, dearest(rates.output, tokens) * times, per)
+            fixed += how_many * price_at(rates.counted[kind], tokens)
+        return _Bound(fixed * times, price_at(rates.output, tokens) * times, per)
 
     found: dict[str, _Bound] = {}
     if price.usd is not None:

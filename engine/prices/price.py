@@ -53,19 +53,23 @@ _MOST_SPECIAL_FIRST = (*sorted(TOKEN_KINDS, key=lambda kind: len(PARTS.get(kind,
 
 
 class Line(NamedTuple):
-    """One line of a sum: all of a kind but its `parts`, which have lines of their own before it."""
+    """One line of a sum: all of a kind but its `parts`, which have lines of their own before it.
+
+    `count`: how many there were with the parts, below zero where a provider reports so.
+    """
 
     kind: str
+    count: Callable[[Usage], int]
     price: int | Steps
     parts: tuple[str, ...]
 
 
 class Dearest(NamedTuple):
-    """The dearest that anything can be, whichever of several rates it is charged at."""
+    """The most that one of anything can cost in a call with at most so many input tokens, at any of several rates."""
 
-    input: Steps
-    output: Steps
-    counted: Mapping[str, Steps]
+    input: int | Steps
+    output: int | Steps
+    counted: Mapping[str, int | Steps]
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
@@ -150,42 +154,34 @@ def price_at(steps: int | Steps, input_tokens: int) -> int:
     return found
 
 
-def dearest(steps: int | Steps, input_tokens: int) -> int:
-    """The highest price of one in any call with at most so many input tokens."""
-    return max(price for above, price in _steps(steps) if above == 0 or input_tokens > above)
-
-
 _COUNTS: Mapping[str, Callable[[Usage], int]] = {
     "call": attrgetter("calls"),
     "web_search": attrgetter("web_searches"),
     "storage_search": attrgetter("storage_searches"),
     **{kind: attrgetter(f"{kind}_tokens") for kind in TOKEN_KINDS},
+    "cache_write": lambda usage: max(0, usage.cache_write_tokens) + max(0, usage.cache_write_1h_tokens),
 }
-
-
-def count(usage: Usage, kind: str) -> int:
-    """How many there were of a kind, with its parts. What a provider reports below zero is zero."""
-    if kind == "cache_write":
-        return max(0, usage.cache_write_tokens) + max(0, usage.cache_write_1h_tokens)
-    return max(0, _COUNTS[kind](usage))
 
 
 def _lines(rates: Rates) -> tuple[Line, ...]:
     """Each token once, at the price of the most special kind that has one."""
     return tuple(
-        Line(kind, rates[kind], tuple(part for part in PARTS.get(kind, ()) if part in rates))
+        Line(kind, _COUNTS[kind], rates[kind], tuple(part for part in PARTS.get(kind, ()) if part in rates))
         for kind in _MOST_SPECIAL_FIRST
         if kind in rates
     )
 
 
 def _dearest_of(ways: Iterable[Rates], *, audio: bool) -> Dearest:
-    def steps(*kinds: str) -> Steps:
+    def highest(*kinds: str) -> int | Steps:
         wanted = [kind for kind in kinds if audio or kind not in AUDIO_KINDS]
-        found = {step for rates in ways for kind in wanted if kind in rates for step in _steps(rates[kind])}
-        return tuple(sorted(found)) or ((0, 0),)
+        found = sorted(step for rates in ways for kind in wanted if kind in rates for step in _steps(rates[kind]))
+        rising: dict[int, int] = {0: 0}
+        for above, price in found:
+            rising[above] = max(price, *rising.values())
+        return tuple(rising.items()) if len(rising) > 1 else rising[0]
 
-    return Dearest(steps(*INPUT_KINDS), steps(*OUTPUT_KINDS), {kind: steps(kind) for kind in COUNTED_KINDS})
+    return Dearest(highest(*INPUT_KINDS), highest(*OUTPUT_KINDS), {kind: highest(kind) for kind in COUNTED_KINDS})
 
 
 def _steps(steps: int | Steps) -> Steps:

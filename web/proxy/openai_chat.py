@@ -79,7 +79,7 @@ class ChatCompletions:
         return Outgoing(self.path, body.with_(**changed))
 
     def reading(self, answer: object, headers: Mapping[str, str]) -> Reading:
-        if not isinstance(answer, Mapping):
+        if not isinstance(answer, dict):
             return Reading()
         usage = chat_usage(answer.get("usage"), service=answer.get("service_tier"))
         return Reading(usage, str(answer.get("model") or ""))
@@ -89,7 +89,7 @@ class ChatCompletions:
 
     def meter(self, incoming: Incoming, call: Call, way: Way, headers: Mapping[str, str]) -> Meter:
         asked = incoming.body.value.get("stream_options")
-        return ChatMeter(call, way, shows_usage=isinstance(asked, Mapping) and asked.get("include_usage") is True)
+        return ChatMeter(call, way, shows_usage=isinstance(asked, dict) and asked.get("include_usage") is True)
 
     def error_event(self, refusal: Refusal, *, request_id: str) -> bytes:
         return OPENAI.error_event(refusal, request_id=request_id)
@@ -103,7 +103,7 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
             intake.messages(value)
         elif field in ("tools", "functions") and value is not None:
             intake.tools(value)
-        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | Mapping | list):
+        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | dict | list):
             intake.json(value)
     return intake
 

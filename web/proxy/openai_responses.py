@@ -67,7 +67,7 @@ class Responses:
         return Outgoing("/responses", incoming.body.with_(model=way.model, **{CAP: way.output_tokens}))
 
     def reading(self, answer: object, headers: Mapping[str, str]) -> Reading:
-        if not isinstance(answer, Mapping):
+        if not isinstance(answer, dict):
             return Reading()
         usage = responses_usage(answer.get("usage"), service=answer.get("service_tier"))
         return Reading(usage, str(answer.get("model") or ""))
@@ -85,14 +85,14 @@ class Responses:
 
 def _check_tools(tools: object) -> None:
     for tool in tools if isinstance(tools, list) else []:
-        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        kind = tool.get("type") if isinstance(tool, dict) else None
         if not isinstance(kind, str) or kind not in TOOLS:
             raise unbounded("tools", "only tools of type function and custom, which the caller runs, are known here")
 
 
 def _kinds(value: object) -> Iterator[object]:
     """The type of every item, and of every part of one."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         yield value.get("type")
         for member in value.values():
             yield from _kinds(member)
@@ -109,7 +109,7 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
             intake.input(value)
         elif field == "tools" and value is not None:
             intake.tools(value)
-        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | Mapping | list):
+        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | dict | list):
             intake.json(value)
     return intake
 
