@@ -48,7 +48,7 @@ class ChildFailedError(RuntimeError):
     "--only",
     default="",
     metavar="TEXT",
-    help='Only what has this in its name: "256", "redis", "core", "proxy", "viewers".',
+    help='Only what has this in its name: "256", "redis", "core", "proxy", "viewers", "HTTP".',
 )
 @click.option("--litellm", is_flag=True, help="Install LiteLLM into .venv/litellm first, if it is not there.")
 @click.option(
@@ -93,6 +93,7 @@ async def _bench(plan: Plan) -> None:
         contenders = _contenders(console)
         figures = await _core(plan) if plan.wants("core") else []
         viewers = await _figures("bench.viewers", plan, "--json") if plan.wants("viewers") else []
+        http = await _figures("bench.over_http", plan, "--json") if plan.wants("over HTTP") else []
         measured = await _measure(plan, contenders, root)
         rounds = 1 if plan.quick else max(ROUNDS_LEAST, plan.runs)
         proxies = await measure_proxies(
@@ -100,13 +101,14 @@ async def _bench(plan: Plan) -> None:
         )
         after = machine.syncs(root)
     report.show(console, measured, figures, PURSE)
-    report.show_viewers(console, viewers)
+    report.show_figures(console, "Holds while others watch live, and what that costs", viewers)
+    report.show_figures(console, "A hold over HTTP, through the web and through a bare handler", http)
     show.show(console, proxies, rounds)
     console.print(f"fdatasync of 4 KiB afterwards: p50 {after.p50_ms:.2f} ms, p99 {after.p99_ms:.2f} ms")
     if plan.only:
         console.print(f"only a part was measured: {RESULTS.name} stays as it was")
         return
-    made = [*report.rows(measured, [*figures, *viewers], PURSE), *show.rows(proxies)]
+    made = [*report.rows(measured, [*figures, *viewers, *http], PURSE), *show.rows(proxies)]
     report.write(RESULTS, report.Results(made, report.machine_facts(here, before, after), plan.seconds, plan.runs))
     console.print(f"median of {plan.runs}; written to {RESULTS}")
 

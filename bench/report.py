@@ -149,10 +149,10 @@ def show(console: Console, measured: Measured, figures: Sequence[Figure], ours: 
         console.print(_figures_table("The pure core alone, one process, CPU time", figures))
 
 
-def show_viewers(console: Console, figures: Sequence[Figure]) -> None:
-    """What `bench.viewers` found, where it was measured."""
+def show_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
+    """What a part that measures by itself found, where it was measured."""
     if figures:
-        console.print(_figures_table("Holds while others watch live, and what that costs", figures))
+        console.print(_figures_table(title, figures))
 
 
 def _table(measured: Measured, ours: Contender) -> Table:
