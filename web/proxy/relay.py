@@ -34,9 +34,9 @@ MAY_HAVE_HAPPENED = frozenset({504, 524})  # somebody between us and the provide
 
 
 class Leaving(Payload):
-    """A body that calls `leaves` at the last moment before its first byte does: the head goes together with it.
+    """A body that calls `leaves` at the last moment before its first byte does. Its head goes with it, never before.
 
-    Whatever a body of its kind may be to aiohttp, a call whose body did not leave was not made.
+    It may be of any size, and goes as it is: aiohttp warns of more than a megabyte of plain bytes.
     """
 
     _autoclose = True  # nothing is open
