@@ -29,7 +29,7 @@ chaos: .venv/dev
 	$(BIN)/python -m bench.chaos
 	PURSE_SOAK=1 $(BIN)/pytest -s tests/integration/test_takeover.py tests/integration/test_cluster.py --timeout 0
 bench: .venv/dev
-	$(BIN)/python -m bench --litellm
+	$(BIN)/python -m bench --install $(if $(RUNS),--runs $(RUNS))
 clean:
 	rm -rf .venv dist tests/sdk/node_modules tests/browser/node_modules web/charts/node_modules web/static/uplot.*
 

@@ -1,7 +1,7 @@
-"""`python -m bench.bare PORT`: as little as a hold over HTTP can be, a bare aiohttp handler that awaits the client.
+"""`python -m bench.bare PORT`: a bare aiohttp handler that awaits the client's own hold.
 
-What it leaves out is what the web does beside: whose key it is, what may be asked, problems, ids, amounts in words. The
-broker's address, which has credentials in it, comes in `PURSE_NATS_URL`.
+The least that can hold over HTTP. No keys, no checks of what comes, no words for people: what our own web process
+adds is measured against this. The server's address comes in `BENCH_NATS_URL`, since there may be a password in it.
 """
 
 from __future__ import annotations
@@ -10,24 +10,32 @@ import asyncio
 import os
 import sys
 
-import msgspec
 from aiohttp import web
 
 from bench.loop import loop_factory
 from engine.client import Purse
+from engine.core.messages import Held
+
+LABELS = {"user": "admin", "provider": "openai", "model": "gpt-4.1-mini"}
 
 
-async def serve(port: int) -> None:
+async def serve(url: str, port: int) -> None:
     """Until it is killed."""
-    async with Purse.connect(os.environ["PURSE_NATS_URL"]) as purse:
+    async with Purse.connect(url) as purse:
 
         async def hold(request: web.Request) -> web.Response:
-            asked = msgspec.json.decode(await request.read())
-            outcome = await purse.hold(asked["amounts"], labels=asked["labels"])
-            return web.Response(body=msgspec.json.encode(outcome), content_type="application/json")
+            body = await request.json()
+            outcome = await purse.hold(body["amounts"], labels=LABELS)
+            if not isinstance(outcome, Held):
+                raise web.HTTPPaymentRequired
+            return web.json_response({"outcome": "held"}, status=201)
+
+        async def ready(request: web.Request) -> web.Response:
+            return web.Response()
 
         app = web.Application()
         app.router.add_post("/v1/holds", hold)
+        app.router.add_get("/readyz", ready)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
@@ -35,5 +43,5 @@ async def serve(port: int) -> None:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve(int(sys.argv[1])))
+    with asyncio.Runner(loop_factory=loop_factory()) as loop:
+        loop.run(serve(os.environ["BENCH_NATS_URL"], int(sys.argv[1])))

@@ -120,6 +120,9 @@ PURSE = Contender(
     name="Common Purse",
     about="nats-server (sync_interval: always), one engine, one client process",
     networked=True,
-    shapes=(callers(1), callers(64), callers(256), callers(1024), pairs(256), batches(8, 128), batches(4, 1024)),
+    shapes=(
+        callers(1), callers(16), callers(64), callers(256), callers(1024), pairs(256), batches(8, 128),
+        batches(4, 1024),
+    ),
     open=_open,
-)
+)  # fmt: skip

@@ -1,11 +1,12 @@
-"""Turns samples into a table for people and rows for programs. Measures nothing."""
+"""Turns samples into tables for people and rows for programs. Measures nothing."""
 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 import msgspec
@@ -16,42 +17,18 @@ from bench.contender import Contender, Shape
 from bench.core import Figure
 from bench.drive import Sample
 from bench.machine import Machine, Syncs
+from bench.rows import Row
+from bench.targets import BESIDE, TABLE, Judged, Target, judge, peer_name
 
 Measured: TypeAlias = Mapping[tuple[Contender, Shape], Sample]
 
-RATIO_WANTED = {"1 caller": 0.4}
-"""Decisions against the best peer that we want at least, where it is not 1.
-
-A lone caller waits for two synced appends in turn, the ask's and the told's, where a peer has one: that is the price of
-a record that stands before anybody hears of it. From a few callers on the appends are shared.
-"""
+WIDTH = 150  # of a table in a file
+FINE_UNITS = frozenset({"x", "s", "ms", "us", "MB", "s/s", "events/s"})  # told with decimals
 
 
-FINE_UNITS = frozenset({"x", "ms", "s/s", "events/s"})  # told with decimals
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One figure. `target` is in the figure's own unit, made from the same run where there is a peer to compare with.
-
-    `ratio` is the value over the peer's: above 1 is better for decisions, below 1 for times.
-    """
-
-    name: str
-    value: float
-    unit: str
-    target: float | None = None
-    met: bool | None = None
-    peer: str | None = None
-    ratio: float | None = None
-
-
-class Results(msgspec.Struct, frozen=True):
-    """What stands in `results.json`."""
-
-    rows: list[Row]
-    machine: dict[str, str | int | float]
-    seconds: float
-    runs: int
+def console() -> Console:
+    """As wide as the terminal, and wide enough for a table in a file."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def median(samples: Sequence[Sample]) -> Sample:
@@ -77,7 +54,7 @@ def best_peer(measured: Measured, group: str, ours: Contender) -> tuple[Contende
 
 
 def rows(measured: Measured, figures: Iterable[Figure], ours: Contender) -> list[Row]:
-    """Everything that was measured, ours with targets and ratios."""
+    """Everything that was measured, ours with its ratio to the best peer."""
     made: list[Row] = []
     for (who, shape), sample in measured.items():
         peer = best_peer(measured, shape.group, ours) if who is ours else None
@@ -111,9 +88,8 @@ def _decisions_row(name: str, shape: Shape, sample: Sample, peer: tuple[Contende
     name, value = f"{name}: decisions", round(sample.decisions_per_s)
     if peer is None:
         return Row(name, value, "1/s")
-    target = round(RATIO_WANTED.get(shape.group, 1.0) * peer[1].decisions_per_s)
     ratio = round(sample.decisions_per_s / peer[1].decisions_per_s, 3)
-    return Row(name, value, "1/s", target, value >= target, peer[0].name, ratio)
+    return Row(name, value, "1/s", peer=peer[0].name, ratio=ratio)
 
 
 def _same(what: str, sample: Sample) -> float | None:
@@ -126,33 +102,84 @@ def _same(what: str, sample: Sample) -> float | None:
 
 
 def machine_facts(machine: Machine, before: Syncs, after: Syncs) -> dict[str, str | int | float]:
-    """For `results.json`."""
+    """For `results.json`, with the day."""
     facts: dict[str, str | int | float] = dict(zip(machine.__dataclass_fields__, astuple(machine), strict=True))
+    facts["day"] = datetime.now(UTC).date().isoformat()
     for when, disk in (("before", before), ("after", after)):
         facts[f"fdatasync_4k_p50_ms_{when}"] = round(disk.p50_ms, 3)
         facts[f"fdatasync_4k_p99_ms_{when}"] = round(disk.p99_ms, 3)
     return facts
 
 
-def write(path: Path, results: Results) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
-
-
 # --- for people -------------------------------------------------------------------------------------------------------
 
 
-def show(console: Console, measured: Measured, figures: Sequence[Figure], ours: Contender) -> None:
-    """The tables."""
+def show_targets(console: Console, rows: Sequence[Row]) -> None:
+    """What is wanted and what was reached."""
+    table = Table(title="Targets", title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = (
+        "Redis: the usual Lua script, appendfsync always, one call a request. x best: our figure over that of the best "
+        "durable networked peer of the same run, whoever that is (decisions: more is better; times: less is)."
+    )
+    for heading in ("", "wanted", "reached", "met", "stretch", "x best"):
+        table.add_column(heading, justify="left" if heading in ("", "met") else "right")
+    for one in judge(rows):
+        table.add_row(*_target_cells(one), style=None if one.met else "dim" if one.met is None else "bold")
+    console.print(table)
+
+
+def _target_cells(one: Judged) -> Iterator[str]:
+    target = one.target
+    yield target.what + (f" ({target.remark})" if target.remark else "")
+    yield _wanted(target)
+    yield _reached(one)
+    yield {True: "met", False: "missed", None: ""}[one.met]
+    if target.stretch is None:
+        yield ""
+    else:
+        yield f"{target.stretch:,g}{' x' if target.of else ''}{' met' if one.stretched else ''}"
+    row = one.row
+    yield f"{row.ratio:.2f} x {row.peer}" if row is not None and row.ratio is not None else ""
+
+
+def _wanted(target: Target) -> str:
+    bound = "at least" if target.least is not None else "at most"
+    if target.of is not None:
+        return f"{bound} {target.wanted:g} x {peer_name(target.of)}"
+    return f"{bound} {target.wanted:,g} {target.unit}"
+
+
+def _reached(one: Judged) -> str:
+    if one.value is None:
+        return "not measured"
+    assert one.row is not None
+    own = f"{_number(one.row)} {one.row.unit}"
+    return f"{one.value:.2f} x ({own})" if one.target.of is not None else own
+
+
+def _number(figure: Figure | Row) -> str:
+    return f"{figure.value:,.2f}" if figure.unit in FINE_UNITS else f"{figure.value:,.0f}"
+
+
+def show(console: Console, measured: Measured, ours: Contender) -> None:
+    """Everybody side by side."""
     if measured:
         console.print(_table(measured, ours))
-    if figures:
-        console.print(_figures_table("The pure core alone, one process, CPU time", figures))
 
 
 def show_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
-    """What a part that measures by itself found, where it was measured."""
+    """A table, where anything of it was measured."""
     if figures:
         console.print(_figures_table(title, figures))
+
+
+def say_figures(console: Console, title: str, figures: Iterable[Figure], *, as_json: bool) -> None:
+    """What a module that is run by itself says: a table, or a line of JSON each for who runs it."""
+    if not as_json:
+        show_figures(console, title, list(figures))
+        return
+    for figure in figures:
+        print(msgspec.json.encode(figure).decode(), flush=True)
 
 
 def _table(measured: Measured, ours: Contender) -> Table:
@@ -163,15 +190,14 @@ def _table(measured: Measured, ours: Contender) -> Table:
         "x: over the best networked peer of the same group in this run (decisions: more is better; times: less is). "
         "CPU: microseconds a decision, the figure that noise disturbs least."
     )
-    for heading in ("", "decisions/s", "x", "p50 ms", "p99 ms", "x p99", "CPU client", "CPU service", "wanted"):
+    for heading in ("", "decisions/s", "x", "p50 ms", "p99 ms", "x p99", "CPU client", "CPU service"):
         table.add_column(heading, justify="right" if heading else "left")
     for group in dict.fromkeys(shape.group for _, shape in measured):
         table.add_section()
         peer = best_peer(measured, group, ours)
         for (who, shape), sample in measured.items():
             if shape.group == group:
-                verdict = _verdict(shape, sample, peer) if who is ours else ""
-                table.add_row(*_cells(who, shape, sample, peer), verdict, style="bold" if who is ours else None)
+                table.add_row(*_cells(who, shape, sample, peer), style="bold" if who is ours else None)
     return table
 
 
@@ -190,14 +216,6 @@ def _cells(who: Contender, shape: Shape, sample: Sample, peer: tuple[Contender, 
     ]
 
 
-def _verdict(shape: Shape, sample: Sample, peer: tuple[Contender, Sample] | None) -> str:
-    if peer is None:
-        return ""
-    wanted = RATIO_WANTED.get(shape.group, 1.0)
-    met = sample.decisions_per_s >= wanted * peer[1].decisions_per_s
-    return f"{'met' if met else 'missed'} ({wanted:g} x)"
-
-
 def _times(ratio: float | None) -> str:
     return f"{ratio:.2f}" if ratio is not None else ""
 
@@ -207,15 +225,18 @@ def _figures_table(title: str, figures: Sequence[Figure]) -> Table:
     table.add_column("")
     table.add_column("", justify="right")
     table.add_column("wanted", justify="right")
+    beside = {target.row: target for target in (*TABLE, *BESIDE) if target.of is None}
     for figure in figures:
-        shown = f"{figure.value:,.2f}" if figure.unit in FINE_UNITS else f"{figure.value:,.0f}"
-        wanted = "" if figure.at_most is None else f"{_met(figure)} (at most {figure.at_most:,g})"
-        table.add_row(figure.name, f"{shown} {figure.unit}", wanted)
+        table.add_row(figure.name, f"{_number(figure)} {figure.unit}", _figure_wanted(figure, beside.get(figure.name)))
     return table
 
 
-def _met(figure: Figure) -> str:
-    return "met" if figure.at_most is not None and figure.value <= figure.at_most else "missed"
+def _figure_wanted(figure: Figure, target: Target | None) -> str:
+    if target is not None:
+        return f"{'met' if target.reached(figure.value) else 'missed'} ({_wanted(target)})"
+    if figure.at_most is not None:
+        return f"{'met' if figure.value <= figure.at_most else 'missed'} (at most {figure.at_most:,g})"
+    return ""
 
 
 def show_machine(console: Console, machine: Machine, disk: Syncs) -> None:

@@ -1,8 +1,10 @@
 """`python -m bench.restart`: how long an engine takes to be ready again, from the beginning and from a snapshot.
 
-It makes a stream of a million asks (messages of 1,000, appended by hand and told by a real engine), stops the engine,
-and starts it twice: both times as `python -m engine`, from the start of the process to its answer that it is ready.
-Then, in a process of its own, how long a fork stops an engine that knows so much.
+It makes a stream of a million asks (messages of 1,000, appended by hand and told by a real engine). At 10,000, at
+100,000 and at the end it stops the engine and starts it again, as `python -m engine`, from the start of the process to
+its answer that it is ready: without a data folder, so that it reads and decides all of the stream on one core, and with
+its newest snapshot. While it replays, its memory is looked at. Then how long a fork stops an engine that knows so much.
+With `--json` it prints its figures as `python -m bench` reads them.
 """
 
 from __future__ import annotations
@@ -16,17 +18,21 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import msgspec
 import structlog
 
+from bench import report
 from bench.child import Child, EndedError, child
 from bench.contender import COST, Call
-from bench.core import NOON, STEP_NS, Teller
+from bench.core import NOON, STEP_NS, Figure, Teller
+from bench.drive import cpu_s
+from bench.loop import run_until_signalled
 from bench.purse import PLAN, WALLET, hold_of
 from engine.core.closed import ClosedRecord
 from engine.core.messages import AnyAsk, ApplyPlan, AskMessage, Settle
@@ -37,15 +43,19 @@ from engine.journal import Journal
 from engine.recorded import Recorded
 
 ASKS = 1_000  # a message
-OPEN = 10_000  # holds that nobody settles
+SETTLED = 990  # of a thousand holds; the others stay open
 USERS = 1_000
+COUNTS: Sequence[int] = (10_000, 100_000, 1_000_000)
+COUNTS_QUICK: Sequence[int] = (1_000, 5_000)
+ROUNDS = 3
 AHEAD = 8  # messages that may wait for their told
 APPEND_WAIT_S = 60.0
 READY_WAIT_S = 600.0
 POLL_S = 0.005
-READY_WANTED_S = 2.0
 FORKS = 9
+KNOWN, KNOWN_QUICK = 1_000_000, 10_000  # remembered ids of an engine that forks
 HOUR_NS = 3_600 * 1_000_000_000
+PARTS = (0.25, 0.5, 0.75, 1.0)  # of the time of a replay, at which its memory is told
 
 _encoder = msgspec.json.Encoder()
 
@@ -57,71 +67,138 @@ class _Ready(msgspec.Struct, frozen=True):
     told: int
 
 
+@dataclass(frozen=True)
+class Start:
+    """One start of an engine. `resident_mb`: its memory, looked at evenly until ready; `most_mb`: the most ever."""
+
+    took_s: float
+    busy_s: float
+    resident_mb: Sequence[float]
+    most_mb: float
+
+
+def zero_name(asks: int) -> str:
+    """The row that says how long a start without a snapshot takes."""
+    return f"restart: ready from zero after {asks:,} asks"
+
+
+def snapshot_name(asks: int) -> str:
+    """The row that says how long a start with one takes."""
+    return f"restart: ready with a snapshot after {asks:,} asks"
+
+
+def resident_name(part: float) -> str:
+    """The row that says what a replay keeps when so much of its time is over."""
+    return f"restart: memory after {part:.0%} of a replay's time"
+
+
 @click.command()
-@click.option("--asks", default=1_000_000, show_default=True, help="Holds and settlements on the stream.")
+@click.option("--rounds", default=ROUNDS, show_default=True, help="Starts of each kind, of which the median is told.")
+@click.option("--quick", is_flag=True, help=f"A stream of {COUNTS_QUICK[-1]:,} asks, one round.")
+@click.option("--json", "as_json", is_flag=True, help="Figures for programs.")
 @click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=tempfile.gettempdir())
-def main(asks: int, folder: Path) -> None:
-    """Print both times, and the pause."""
+def main(rounds: int, quick: bool, as_json: bool, folder: Path) -> None:
+    """How soon an engine is ready again, what it keeps on the way, and what a snapshot's fork costs it."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))  # warnings
+    made: list[Figure] = []
+
+    async def run() -> None:
+        made.extend(await measure(Path(root), COUNTS_QUICK if quick else COUNTS, 1 if quick else rounds))
+
     with tempfile.TemporaryDirectory(prefix="purse-restart-", dir=folder) as root:
-        asyncio.run(_restart(Path(root), asks))
-    for line in _pauses():
-        print(line, flush=True)
+        if status := run_until_signalled(run()):
+            sys.exit(status)
+    made += _pauses(KNOWN_QUICK if quick else KNOWN)
+    report.say_figures(report.console(), "How soon an engine is ready again", made, as_json=as_json)
 
 
-async def _restart(root: Path, asks: int) -> None:
+async def measure(root: Path, counts: Sequence[int], rounds: int) -> list[Figure]:
+    """All starts on one stream, which grows from count to count."""
+    made: list[Figure] = []
+    asks = _asks()
     async with embedded_nats(root) as server, Journal.connect(server.url, wallet=WALLET, name="bench") as journal:
         await journal.ensure_stream()
-        began = time.monotonic()
-        async with _engine(server.url, root, "building", data=root) as engine:
-            last = await _build(journal, engine, asks)
-            await _told(journal, engine, last)
-            await _ended(engine)
-        print(f"{asks:,} asks told in {time.monotonic() - began:.0f} s", flush=True)
+        await journal.append("admin", _message([ApplyPlan("bench", PLAN, "")]), wait_s=APPEND_WAIT_S)
+        there = 0
+        for count in counts:
+            _say(f"restart: a stream of {count:,} asks")
+            async with _engine(server.url, root, "building", data=root) as engine:
+                await _told(journal, engine, await _build(journal, engine, asks, count - there))
+                await _ended(engine)
+            there = count
+            starts: dict[str, list[Start]] = {"zero": [], "snapshot": []}
+            for number in range(rounds):
+                for name, data in (("zero", None), ("snapshot", root)):
+                    _say(f"restart: start {number + 1} of {rounds} with {count:,} asks, from {name}")
+                    starts[name].append(await _start(server.url, journal, root, data))
+            made += _figures(count, starts["zero"], starts["snapshot"])
+        made += _replay(counts[-1], starts["zero"])
         (newest,) = sorted((root / "snapshots" / WALLET).iterdir())[-1:]
-        print(f"snapshot: {newest.stat().st_size / 1e6:.0f} MB", flush=True)
-        for name, data in (("with a snapshot", root), ("from the beginning", None), ("with a snapshot", root)):
-            began = time.monotonic()
-            async with _engine(server.url, root, name, data=data) as engine:
-                await _ready(journal, engine)
-                took_s, (user_s, system_s) = time.monotonic() - began, _cpu_s(engine.pid)
-            busy_s = user_s + system_s
-            wanted = f"wanted: {READY_WANTED_S:g} s" if data is not None else f"{asks / busy_s:,.0f} asks/s of CPU"
-            print(
-                f"ready {name}: {took_s:.2f} s, {busy_s:.2f} s of them its CPU "
-                f"(user {user_s:.2f}, system {system_s:.2f}), {wanted}",
-                flush=True,
-            )
+        made.append(Figure("restart: a snapshot", newest.stat().st_size / 1e6, "MB"))
+    return made
 
 
-def _cpu_s(pid: int) -> tuple[float, float]:
-    """User and system seconds of CPU: on a crowded machine these say something, and the time on the clock does not."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    return int(fields[11]) * tick_s, int(fields[12]) * tick_s
+def _figures(asks: int, zero: Sequence[Start], snapshot: Sequence[Start]) -> Iterator[Figure]:
+    yield Figure(zero_name(asks), statistics.median(start.took_s for start in zero), "s")
+    yield Figure(f"{zero_name(asks)}, CPU", statistics.median(start.busy_s for start in zero), "s")
+    yield Figure(snapshot_name(asks), statistics.median(start.took_s for start in snapshot), "s")
+    yield Figure(f"{snapshot_name(asks)}, CPU", statistics.median(start.busy_s for start in snapshot), "s")
 
 
-async def _build(journal: Journal, engine: Child, asks: int) -> int:
-    """The whole stream, no faster than it is told: tolds would lie behind all asks. Returns the last sequence."""
-    await journal.append("admin", _message([ApplyPlan("bench", PLAN, "")]), wait_s=APPEND_WAIT_S)
+def _replay(asks: int, zero: Sequence[Start]) -> Iterator[Figure]:
+    """By the clock, everything in it from the start of the process on. One process with one thread that works."""
+    took_s = statistics.median(start.took_s for start in zero)
+    yield Figure(f"restart: replay of {asks:,} asks from zero", asks / took_s, "1/s")
+    busy_s = statistics.median(start.busy_s for start in zero)
+    yield Figure(f"restart: replay of {asks:,} asks from zero, of CPU", asks / busy_s, "1/s")
+    for part in PARTS:
+        at = [start.resident_mb[max(0, int(part * len(start.resident_mb)) - 1)] for start in zero]
+        yield Figure(resident_name(part), statistics.median(at), "MB")
+    ratio = statistics.median(start.most_mb / start.resident_mb[-1] for start in zero)
+    yield Figure("restart: memory at its most / when ready", ratio, "x")
+
+
+async def _start(url: str, journal: Journal, root: Path, data: Path | None) -> Start:
+    began = time.monotonic()
+    resident: list[float] = []
+    async with _engine(url, root, "starting", data=data) as engine:
+
+        def look() -> None:
+            resident.append(_memory_mb(engine.pid, "VmRSS"))
+
+        await _ready(journal, engine, look)
+        took_s, busy_s = time.monotonic() - began, cpu_s([engine.pid])
+        look()
+        return Start(took_s, busy_s, resident, _memory_mb(engine.pid, "VmHWM"))
+
+
+def _memory_mb(pid: int, what: str) -> float:
+    """A line of the system's about a process; 0 where it says nothing."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) * 1_024 / 1e6 for line in lines if line.startswith(f"{what}:")), 0.0)
+
+
+async def _build(journal: Journal, engine: Child, asks: Iterator[AnyAsk], count: int) -> int:
+    """So many more, no faster than they are told: tolds would lie behind all asks. Returns the last sequence."""
     last = 0
-    for number, message in enumerate(_messages(asks)):
+    for number, done in enumerate(range(0, count, ASKS)):
+        message = _message(list(itertools.islice(asks, min(ASKS, count - done))))
         last = (await journal.append("ask", message, wait_s=APPEND_WAIT_S)).seq
         if number % AHEAD == 0:
             await _told(journal, engine, last)
     return last
 
 
-def _messages(asks: int) -> Iterator[bytes]:
-    """Holds and settlements in turn; the last holds stay open."""
+def _asks() -> Iterator[AnyAsk]:
+    """A thousand holds and most of their settlements in turn, without end."""
     numbers = itertools.count()
-    for _ in range((asks - OPEN) // (2 * ASKS)):
+    while True:
         calls = [Call(f"h-{number:024d}", f"u{number % USERS:06d}") for number in itertools.islice(numbers, ASKS)]
-        yield _message([hold_of(call, time.time_ns() + HOUR_NS // 2) for call in calls])
-        yield _message([Settle(call.id, {"usd": COST}) for call in calls])
-    for _ in range(OPEN // ASKS):
-        calls = [Call(f"h-{number:024d}", f"u{number % USERS:06d}") for number in itertools.islice(numbers, ASKS)]
-        yield _message([hold_of(call, time.time_ns() + HOUR_NS // 2) for call in calls])
+        yield from (hold_of(call, time.time_ns() + HOUR_NS // 2) for call in calls)
+        yield from (Settle(call.id, {"usd": COST}) for call in calls[:SETTLED])
 
 
 def _message(asks: list[AnyAsk]) -> bytes:
@@ -140,7 +217,8 @@ async def _engine(url: str, root: Path, name: str, *, data: Path | None) -> Asyn
         yield engine
 
 
-async def _ready(journal: Journal, engine: Child) -> _Ready:
+async def _ready(journal: Journal, engine: Child, look: Callable[[], None] = lambda: None) -> _Ready:
+    """What it answers once it does; `look` is called again and again until then."""
     gives_up_at = time.monotonic() + READY_WAIT_S
     while True:
         try:
@@ -148,6 +226,7 @@ async def _ready(journal: Journal, engine: Child) -> _Ready:
             return msgspec.json.decode(answer, type=_Ready)
         except NoAnswer:
             engine.check()
+            look()
             if time.monotonic() > gives_up_at:
                 raise
         await asyncio.sleep(POLL_S)
@@ -177,35 +256,32 @@ async def _ended(engine: Child) -> None:
 # --- the pause --------------------------------------------------------------------------------------------------------
 
 
-def _pauses() -> Iterator[str]:
-    """What a fork costs an engine that knows so much: medians of this process, with all of it in memory."""
+def _pauses(known: int) -> Iterator[Figure]:
+    """What a fork costs an engine that knows so much, on the clock: medians, with all of it in memory."""
     gc.disable()
     teller = Teller()
-    yield f"fork, knowing nothing: {_pause()}"
-    for _ in range(1_000):
+    yield Figure("restart: a fork's pause, knowing nothing", _pause_ms(), "ms")
+    for _ in range(known // 1_000):
         teller.tell(teller.holds(users=USERS))
-    yield f"fork, 100,000 open holds: {_pause()} ({_resident_mb()} MB resident)"
-    for number in range(1_000_000):
+    yield Figure(f"restart: a fork's pause, {known // 10:,} open holds", _pause_ms(), "ms")
+    for number in range(known):
         record = ClosedRecord("settled", {"usd": COST + number}, number, NOON + HOUR_NS + STEP_NS * number)
         teller.wallet.closed.put(f"r-{number:024d}", record)
-    yield f"fork, 100,000 open holds and 1,000,000 remembered ids: {_pause()} ({_resident_mb()} MB resident)"
+    yield Figure(f"restart: a fork's pause, the same and {known:,} remembered ids", _pause_ms(), "ms")
 
 
-def _pause() -> str:
-    """On the clock and on the CPU: on a crowded machine only the second says something."""
-    took: list[tuple[float, float]] = []
+def _pause_ms() -> float:
+    took_s: list[float] = []
     for _ in range(FORKS):
-        began, busy = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
         forked = Forked(lambda: None)
-        took.append((time.perf_counter() - began, time.process_time() - busy))
+        took_s.append(time.perf_counter() - began)
         forked.done(wait=True)
-    pause_s, busy_s = (statistics.median(column) for column in zip(*took, strict=True))
-    return f"{1_000 * pause_s:.1f} ms, {1_000 * busy_s:.1f} ms of them CPU"
+    return 1e3 * statistics.median(took_s)
 
 
-def _resident_mb() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from importlib import import_module
 
 import click
 
-from commonpurse.commands import API_OPTIONS_WITH_ENVIRONMENT
+from commonpurse.commands import API_OPTIONS_WITH_ENVIRONMENT, Face
 
 COMMANDS = {
     "up": ("up", "Start a wallet on this machine: server, engine and web page."),
@@ -63,25 +63,23 @@ class Purse(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        from commonpurse.version import version_line
+def _print_version(*, as_json: bool) -> None:
+    import msgspec
 
-        click.echo(version_line())
-        ctx.exit()
+    from commonpurse.version import version_line, versions
+
+    found = versions()
+    click.echo(msgspec.json.encode(found) if as_json else version_line(found))
 
 
-@click.group(cls=Purse, params=API_OPTIONS_WITH_ENVIRONMENT)
+@click.group(cls=Purse, params=API_OPTIONS_WITH_ENVIRONMENT, invoke_without_command=True, no_args_is_help=True)
 @click.option(
     "--version",
     is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Say the version of this program, its rules and its nats-server.",
+    help="Say the version of this program, its rules, what it reads and writes, its server.",
 )
 @click.pass_context
-def purse(ctx: click.Context) -> None:
+def purse(ctx: click.Context, version: bool) -> None:
     """A hard cap on what AI calls may cost.
 
     Before each call, `purse hold` the most it could cost; afterwards, `purse settle` what it did cost. `purse up`
@@ -91,6 +89,11 @@ def purse(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    if version:
+        _print_version(as_json=ctx.ensure_object(Face).as_json)
+        ctx.exit()
+    if ctx.invoked_subcommand is None:
+        ctx.fail("Missing command.")
 
 
 def main() -> None:

@@ -170,7 +170,9 @@ def _miss_the_whole_stream(patient: Patient, error: PurseError, report: Report) 
 
 
 def _explain(found: Survey, report: Report) -> None:
-    if found.broken:
+    if found.later:
+        report.add("stream", f"{found.broken}.", state="untrusted")
+    elif found.broken:
         report.add(
             "stream",
             f"{found.broken}. What stands there was changed or is not from this wallet: no loss can cover that. "

@@ -17,13 +17,14 @@ import msgspec
 
 from commonpurse import sources
 from commonpurse.sources import Kept, Source
+from engine import later
 from engine.clocks import Clocks
 from engine.core import chain, limits, periods
 from engine.core.messages import Entry, KnownUse, Loss
 from engine.core.plan import Budget
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
-from engine.errors import NoAnswer, Untrusted
+from engine.errors import LaterRelease, NoAnswer, Untrusted
 from engine.follower import Follower
 from engine.foreign import is_foreign
 from engine.journal import Journal, Stored
@@ -47,7 +48,8 @@ class Untold(msgspec.Struct, frozen=True, gc=False):
 
 
 class Survey(msgspec.Struct):
-    """What was found. `wallet` is what an engine would make of what is left; `broken`: why no loss can help.
+    """What was found. `wallet` is what an engine would make of what is left; `broken`: why no loss can help,
+    `later` because a later release wrote it.
 
     `told_at` is the moment of the newest entry that was told; `now` the server's own clock; `accepted`: there is a loss
     on the stream that an operator accepted; `foreign`: how many of the server's own answers lie among the tolds.
@@ -64,6 +66,7 @@ class Survey(msgspec.Struct):
     agreed: list[int] = []
     claimed: int = 0
     broken: str = ""
+    later: bool = False
     sources: list[Source] = []
     seals: list[Line] = []
     accepted: bool = False
@@ -164,7 +167,7 @@ class _Reading:
             try:
                 self._take(stored)
             except Untrusted as error:
-                self._found.broken = str(error)
+                self._found.broken, self._found.later = str(error), isinstance(error, LaterRelease)
                 raise _End from error
             if stored.seq >= last:
                 raise _End
@@ -202,6 +205,9 @@ class _Reading:
         self._found.told_at = told.told[-1].at
         for one, entry in zip(covered, told.told, strict=True):
             if msgspec.json.encode(entry) != msgspec.json.encode(one.entry):
+                message = read(one.stored.data)
+                later.check_rules(one.stored.seq, message.asks if message is not None else (), entry.out)
+                later.check_version(one.stored.seq, later.version_of(one.stored.data))
                 raise Untrusted(f"message {one.stored.seq:,} was told otherwise than this release decides")
             for seal in entry.sealed:
                 self._found.seals.append(Line(recorded.seq, recorded.chain.hex(), entry.seq, entry.at, seal))

@@ -10,6 +10,7 @@
     |   `-- NotKept     neither the stream nor the spool took a settlement: its caller must send it again
     |-- Misconfigured   the operator: settings of the stream, the plan or a process are not usable
     `-- Untrusted       the stream contradicts itself or what was seen before: stop, never decide (exit code 4)
+        `-- LaterRelease    nobody's fault: what stands there only a later release can read
 
 A bug is none of these: it raises whatever it raises and ends the process.
 """
@@ -101,3 +102,7 @@ class Misconfigured(PurseError):
 
 class Untrusted(PurseError):
     """The stream cannot be trusted: a gap, a lower sequence, a broken chain, another decision in our place."""
+
+
+class LaterRelease(Untrusted):
+    """A later release has written what this one cannot read or decide by. Nothing is wrong with it."""

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import msgspec
 
 from engine.core.chain import Covered, NotChainedError, link, open_sealed
-from engine.core.messages import Told
+from engine.core.messages import MESSAGE_VERSION, Told
 from engine.errors import Untrusted
 from engine.journal import Stored
+from engine.later import check_version, version_of
 
 _ENTRIES = b',"told":['  # within a string the quotes would be escaped
 _HEAD_BYTES_MAX = 512
@@ -27,12 +28,15 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def read(cls, stored: Stored) -> Recorded:
-        """Raises `Untrusted` if these bytes are no told."""
+        """Raises `Untrusted` if these bytes are no told, or one of a later release."""
         try:
             body, linked = open_sealed(stored.data)
-            return cls(stored.seq, _decoder.decode(stored.data), body, linked)
+            told = _decoder.decode(stored.data)
         except (NotChainedError, msgspec.DecodeError) as error:
+            check_version(stored.seq, version_of(stored.data))
             raise Untrusted(f"the told at sequence {stored.seq:,} cannot be read: {error}") from error
+        check_version(stored.seq, told.v)
+        return cls(stored.seq, told, body, linked)
 
     @classmethod
     def read_head(cls, stored: Stored) -> tuple[Recorded, bytes]:
@@ -49,7 +53,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
             told = _decoder.decode(body[:begin] + _ENTRIES + b"]}")
         except (NotChainedError, msgspec.DecodeError):
             return cls.read(stored), b""
-        if not body.endswith(b"]"):
+        if not body.endswith(b"]") or told.v != MESSAGE_VERSION:
             return cls.read(stored), b""
         return cls(stored.seq, told, body, linked), body[begin + len(_ENTRIES) : -1]
 

@@ -10,6 +10,7 @@ otherwise the engine stops: two engines with different rules must not both speak
 the record.
 
 It starts from the newest good snapshot, if it has any, and goes on from there as if it had read all from the beginning.
+What was told long before its start is taken in as it was told (`replaying`).
 When one is due it decides nothing more until what it has decided is on record: only then is its state one that can be
 kept.
 """
@@ -32,7 +33,6 @@ from engine.clock_check import ClockCheck
 from engine.clocks import Clocks
 from engine.core import chain
 from engine.core.messages import AnyOutcome, AskMessage, Told
-from engine.core.plan import RULES
 from engine.core.tell import read, tell
 from engine.core.wallet import Wallet
 from engine.decided import Decided, Proposal, propose, replies, written
@@ -43,6 +43,7 @@ from engine.journal import INBOX, WRONG_LAST_SEQUENCE, Journal, Stored
 from engine.keeper import Keeper
 from engine.losses import Losses
 from engine.recorded import Recorded
+from engine.replaying import DECIDED_AGAIN, covers_others, replay, told_otherwise
 from engine.senders_receipts import SendersReceipts
 from engine.snapshots import Snapshot, Snapshots, usable
 from engine.stream_clock import StreamClock
@@ -66,7 +67,7 @@ class Engine:
     """One engine of one wallet. `patience_s` 0: speaks at once; else only when no told has appeared for that long.
 
     Without `snapshots` it starts from the beginning and keeps none; without `data` it has no witness. `now`: this
-    machine's clock, ns; it only ever stops the engine.
+    machine's clock, ns; it only ever stops the engine. `decide_again`: how many of the newest sequences of the record.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Engine:
         snapshots: Snapshots | None = None,
         data: Path | None = None,
         now: Callable[[], int] | None = None,
+        decide_again: int = DECIDED_AGAIN,
     ) -> None:
         self.wallet = Wallet(journal.names.wallet)
         self.instance = instance
@@ -88,13 +90,14 @@ class Engine:
         self._patience_s = patience_s
         self._mine = patience_s == 0
         self._decided: deque[Decided] = deque()  # no bound: the told that shortens it comes behind what is read
-        self._unread: deque[Stored] = deque()  # ask messages that wait for a snapshot to be taken before them
+        self._unread: deque[Stored] = deque()  # ask messages before their old told, or that wait for a snapshot
         self._proposal: Proposal | None = None
         self._keeper = Keeper(snapshots) if snapshots is not None else None
         self._others: list[Decided] = []  # what another's newest told covers: maybe its engine died before saying it
         self._work = asyncio.Event()
         self._moved = asyncio.Event()  # a told was seen, or what took its place
-        self._replay_to = 0
+        self._replay_to = self._old_to = 0
+        self._decide_again = decide_again
         self._quiet_since = time.monotonic()  # a told was seen, or something began to wait for one
         self._clock = StreamClock()
         self._clock_check = ClockCheck(journal, now if now is not None else lambda: time.time_ns())
@@ -119,6 +122,7 @@ class Engine:
         self._told_upto = self.wallet.upto
         await self._clocks.look(self._journal, after=self.wallet.upto)
         self._replay_to = await self._journal.last_seq()
+        self._old_to = self._replay_to - self._decide_again
         self._clock.hear(await self._journal.now())
         if not self._replay_to:
             self._replayed()
@@ -167,7 +171,11 @@ class Engine:
         if stored.seq > self._replay_to:
             self._clock.hear(stored.ts)
         if stored.kind == "told":
-            if stored.seq > self.told_seq:  # a snapshot knows the others
+            if stored.seq <= self.told_seq:
+                pass  # a snapshot knows it
+            elif stored.seq <= self._old_to:
+                self._on_old_told(stored)
+            else:
                 await self._on_told(stored)
         elif stored.kind == "void":
             self._on_void(stored)
@@ -176,7 +184,7 @@ class Engine:
                 f"at sequence {stored.seq:,} an operator skips time for messages that were decided here by their own "
                 "stamps, but not told yet: start again, and they are decided anew"
             )
-        elif self._unread or (self._decided and self._snapshot_due()):
+        elif self._unread or stored.seq <= self._old_to or (self._decided and self._snapshot_due()):
             self._unread.append(stored)
         else:
             self._on_asks(stored)
@@ -215,13 +223,19 @@ class Engine:
                 read_at=time.monotonic(),
             )
         )
-        self._check_rules()
         if self.ready.is_set():
             self._work.set()
 
-    def _check_rules(self) -> None:
-        if self.wallet.plan is not None and self.wallet.plan.rules != RULES:
-            raise Untrusted(f"the plan asks for rules {self.wallet.plan.rules}, this release knows rules {RULES}")
+    def _on_old_told(self, stored: Stored) -> None:
+        """One of long before this engine's start: nobody waits to hear it."""
+        recorded = replay(
+            stored, self._unread, self.wallet, after=self.chain, skips=self._clocks.skips, hear=self._losses.hear
+        )
+        self.told_seq, self.chain, self._told_upto = stored.seq, recorded.chain, recorded.told.upto
+        self._receipts.remember(stored.seq, recorded.chain)
+        self._mine = recorded.told.engine == self.instance or self._patience_s == 0
+        if self._keeper is not None:
+            self._keeper.told()
 
     async def _on_told(self, stored: Stored) -> None:
         """The next told is on record: compare it with what was decided here, then say it."""
@@ -259,19 +273,17 @@ class Engine:
     def _compare_each(self, covered: Sequence[Decided], recorded: Recorded) -> None:
         """Raises `Untrusted` unless the entries say what was decided here, in whatever bytes."""
         if len(recorded.told.told) != len(covered):
-            raise _covers_others(recorded.seq)
+            raise covers_others(recorded.seq)
         for decided, entry in zip(covered, recorded.told.told, strict=True):
             if entry != decided.entry and _encoder.encode(entry) != decided.encoded:
-                raise Untrusted(
-                    f"message {decided.seq:,} was told otherwise than this engine decides ({recorded.seq:,})"
-                )
+                told_otherwise(decided.seq, decided.raw, entry, told=recorded.seq)
 
     def _covered(self, told: Told, stored: Stored) -> list[Decided]:
         while self._unread and self._unread[0].seq <= told.upto:  # another engine did not wait
             self._on_asks(self._unread.popleft())
         covered = [self._decided[index] for index in range(min(told.n, len(self._decided)))]
         if len(covered) != told.n or not covered or covered[-1].seq != told.upto:
-            raise _covers_others(stored.seq)
+            raise covers_others(stored.seq)
         return covered
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
@@ -292,6 +304,8 @@ class Engine:
         return Snapshot(self.wallet, self.told_seq, self.chain)
 
     def _replayed(self) -> None:
+        while self._unread:  # nobody has told them yet
+            self._on_asks(self._unread.popleft())
         self.ready.set()
         log.info("ready", upto=self.wallet.upto, told=self.told_seq, untold=len(self._decided))
         if self._decided:
@@ -422,7 +436,3 @@ class Engine:
                 await self._journal.append("ask", _TICK, wait_s=TOLD_WAIT_S)
             except (NoAnswer, StreamRefused) as error:
                 log.warning("tick_failed", why=str(error))
-
-
-def _covers_others(seq: int) -> Untrusted:
-    return Untrusted(f"the told at sequence {seq:,} does not cover the asks before it")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from engine import later
 from engine.core import evolve, periods
 from engine.core.documents import DayTotals, Life, Sealed, Span, Status, WalletDay
 from engine.core.messages import (
@@ -43,8 +44,9 @@ from projector.days.totals import Totals, TotalsKey
 from projector.days.wallet_days import WalletDays
 from projector.glance import status_of
 from projector.lives import Lives, Remembered
+from projector.memos import AllNoted, Memos
 
-BESIDE_SCHEMA = 4  # of what a snapshot remembers beside the wallet: another shape needs another number
+BESIDE_SCHEMA = 5  # of what a snapshot remembers beside the wallet: another shape needs another number
 
 _encoder = msgspec.json.Encoder()
 
@@ -70,6 +72,7 @@ class _Beside(msgspec.Struct, frozen=True):
     differences: list[Difference]
     outcomes: dict[str, int]
     lapsed: int
+    noted: AllNoted
 
 
 class Projection:
@@ -82,6 +85,7 @@ class Projection:
         self.wallet_days = WalletDays()
         self.differences = Differences()
         self.lives = Lives(self.wallet)
+        self.memos = Memos()
         self.outcomes: dict[str, int] = {}  # "ask outcome" -> how often since the wallet began
         self.lapsed = 0
 
@@ -116,6 +120,8 @@ class Projection:
                 self.wallet_days.take(wallet.day, seq, outcome)
         for ask, outcome in zip(asks or (), entry.out, strict=asks is not None):
             self._take(ask, outcome)
+        if wallet.plan is not None:
+            self.memos.fold(asks, entry, remember_s=wallet.plan.remember_s)
 
     def _take(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
         wallet = self.wallet
@@ -140,7 +146,8 @@ class Projection:
         self.outcomes[told] = self.outcomes.get(told, 0) + 1
 
     def _others(self, ask: AnyAsk, outcome: AnyOutcome) -> None:
-        """What is neither granted nor charged."""
+        """What is neither granted nor charged. Raises `Untrusted` for a plan of a later release."""
+        later.check_rules(self.wallet.upto, [ask], [outcome])
         self.wallet_days.take(self.wallet.day, self.wallet.upto, outcome)
         match outcome:
             case Exhausted():
@@ -318,6 +325,7 @@ class Projection:
             list(self.differences.by_hold.values()),
             self.outcomes,
             self.lapsed,
+            self.memos.dump(),
         )
         return _encoder.encode(beside)
 
@@ -340,6 +348,7 @@ class Projection:
         projection.wallet_days = WalletDays(kept.days)
         projection.differences = Differences(kept.differences)
         projection.lives.load(kept.lives)
+        projection.memos = Memos(kept.noted)
         projection.outcomes, projection.lapsed = kept.outcomes, kept.lapsed
         return projection
 

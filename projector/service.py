@@ -20,8 +20,8 @@ import structlog
 from nats.aio.msg import Msg
 
 from engine.core import chain
-from engine.core.documents import DayTotals, ProjectorFigures, Status
-from engine.core.messages import AnyAsk
+from engine.core.documents import DayTotals, NotedAt, NotedPage, ProjectorFigures, Status
+from engine.core.messages import AnyAsk, Hold
 from engine.core.restore import NotRestoredError
 from engine.core.tell import read
 from engine.errors import NoAnswer, StreamRefused, Untrusted
@@ -38,6 +38,7 @@ from projector.alerts.running import Alerting
 from projector.audited import Audited, earned_of
 from projector.days.bucket import Bucket
 from projector.days.totals import days_before
+from projector.foresight import outcome_of, standings
 from projector.projection import Projection
 from projector.seals.witness import Line, SealWitness
 
@@ -49,6 +50,9 @@ DAYS_SHOWN_MAX = 400
 log = structlog.get_logger()
 
 _encoder = msgspec.json.Encoder()
+_pages = msgspec.json.Decoder(NotedPage)
+_labels = msgspec.json.Decoder(dict[str, str])
+_holds = msgspec.json.Decoder(Hold)
 
 
 class _Untold(msgspec.Struct, frozen=True, gc=False):
@@ -148,6 +152,7 @@ class Projector:
             "audited": lambda _: _encoder.encode(self._audited()),
             "span": lambda day: _encoder.encode(self.projection.span(day.decode(errors="replace"))),
             "alerts": lambda _: _encoder.encode(self.alerts.shown()),
+            **self._noted_answers(),
         }
         for word, answer in answers.items():
             subject = self._journal.names.subject(f"read.{word}")
@@ -291,14 +296,35 @@ class Projector:
         found = [totals for totals in self.projection.totals.values() if totals.period.startswith(day)]
         return sorted(found, key=lambda totals: (-totals.start, totals.budget))[:DAYS_SHOWN_MAX]
 
+    def _noted_answers(self) -> dict[str, Callable[[bytes], bytes]]:
+        """For edges that leave memos, and look before they hold."""
+        return {
+            "noted": lambda id: _encoder.encode(
+                NotedAt(self.projection.wallet.upto, self.projection.memos.get(id.decode(errors="replace")))
+            ),
+            "noted_page": lambda asked: _encoder.encode(self.projection.memos.page(_pages.decode(asked))),
+            "standings": lambda labels: _encoder.encode(
+                standings(self.projection.wallet, _labels.decode(labels), self._clock.now())
+            ),
+            "would": lambda hold: _encoder.encode(
+                outcome_of(self.projection.wallet, _holds.decode(hold), self._clock.now())
+            ),
+        }
+
     def _audited(self) -> list[Audited]:
         sealed = {one.day: one.seq for one in self.projection.sealed}
         return [] if self._data is None else earned_of(self._data, self._journal.names.wallet, sealed)
 
     def _answering(self, answer: Callable[[bytes], bytes]) -> Callable[[Msg], Awaitable[None]]:
         async def on_asked(message: Msg) -> None:
-            if INBOX.fullmatch(message.reply) and self.caught_up.is_set():
-                await message.respond(answer(message.data))
+            if not INBOX.fullmatch(message.reply) or not self.caught_up.is_set():
+                return
+            try:
+                said = answer(message.data)
+            except msgspec.DecodeError:  # which a client may send; it hears nothing
+                log.warning("question_unreadable", subject=message.subject)
+                return
+            await message.respond(said)
 
         return on_asked
 

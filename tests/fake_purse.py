@@ -20,6 +20,8 @@ from engine.core.documents import (
     EngineFigures,
     Figure,
     Life,
+    NotedAt,
+    NotedPage,
     ProjectorFigures,
     Reading,
     Span,
@@ -34,6 +36,7 @@ from engine.core.messages import (
     ApplyPlan,
     AskMessage,
     Counted,
+    Hold,
     Told,
     Visit,
 )
@@ -44,6 +47,8 @@ from engine.core.wallet import Wallet
 from engine.errors import NoAnswer, PurseError
 from engine.journal import Stored
 from engine.read_record import Look
+from projector.foresight import outcome_of, standings
+from projector.memos import Memos
 
 NS = 1_000_000_000
 NOON = 1_796_047_500 * NS
@@ -110,6 +115,7 @@ class FakePurse:
 
     def __init__(self, plan: Plan | None = None) -> None:
         self.wallet = Wallet("main")
+        self.memos = Memos()
         self.clock = NOON
         self.asked: list[AnyAsk] = []
         self.messages = 0
@@ -148,6 +154,8 @@ class FakePurse:
         self._seq += 2
         entry = tell(self.wallet, seq=self._seq, ts=self.clock, asks=asks)
         self.wallet.check()
+        if self.wallet.plan is not None:
+            self.memos.fold(asks, entry, remember_s=self.wallet.plan.remember_s)
         asked = msgspec.json.encode(AskMessage(asks=list(asks)))
         told = msgspec.json.encode(Told(engine="e", upto=self._seq, n=1, told=[entry]))
         self.stream.append(Stored(self._seq, self.clock, "ask", asked))
@@ -235,6 +243,14 @@ class FakePurse:
             return msgspec.json.encode(self.wallet.plan)
         if word == "alerts":
             return msgspec.json.encode(self.alerts)
+        if word == "noted":
+            return msgspec.json.encode(NotedAt(self._seq, self.memos.get(payload.decode())))
+        if word == "noted_page":
+            return msgspec.json.encode(self.memos.page(msgspec.json.decode(payload, type=NotedPage)))
+        if word == "standings":
+            return msgspec.json.encode(standings(self.wallet, msgspec.json.decode(payload), self.clock))
+        if word == "would":
+            return msgspec.json.encode(outcome_of(self.wallet, msgspec.json.decode(payload, type=Hold), self.clock))
         day = payload.decode()
         if word == "span":
             span = Span(day, 1, self._seq + 1 + self.unheard, False, self.wallet.scales, self.wallet.budget_units)

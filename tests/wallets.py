@@ -54,6 +54,7 @@ from engine.core.messages import (
 )  # fmt: skip
 from engine.core.periods import period_at
 from engine.core.plan import Budget, LapsePolicy, Per, Plan, limit_of
+from engine.core.retell import retell
 from engine.core.tell import fold, read, tell
 from engine.core.wallet import Wallet
 
@@ -128,6 +129,7 @@ class Books:
     ) -> None:
         self.wallet = Wallet()
         self.replica = Wallet()  # folds what the first was told
+        self.replayed_one = Wallet()  # replays it, as an engine does
         self.echo = Wallet()  # is sent everything twice
         self.seq = 0
         self.ts = moment(start)
@@ -162,6 +164,9 @@ class Books:
         stored = msgspec.json.decode(msgspec.json.encode(entry), type=Entry)
         fold(self.replica, seq=self.seq, ts=self.ts, asks=asks, entry=stored)
         assert self.replica.dump() == self.wallet.dump(), "folding what was told gives another wallet than telling it"
+        skipped = self.skipped
+        assert retell(self.replayed_one, seq=self.seq, ts=self.ts, asks=asks, entry=stored, skipped=skipped), "not told"
+        assert self.replayed_one.dump() == self.wallet.dump(), "replaying what was told gives another wallet"
         if self.twice:
             self._send_twice(asks)
         self.stream.append((self.seq, self.ts, raw))

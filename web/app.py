@@ -14,6 +14,7 @@ from engine.errors import PurseError
 from web import alerts, days, estimate, health, keeping, metrics, operating, past, spending, watching
 from web.ask_box import add_ask_box, offered
 from web.bodies import BODY_BYTES_MAX
+from web.cycles.routes import add_cycles, speak_cycles
 from web.desk import DESK, open_desk
 from web.lookback import Lookback
 from web.openapi import openapi_route
@@ -54,7 +55,7 @@ def make_app(purse: Purse, settings: Settings, *, lookback: Lookback | None = No
 
     `lookback`: what looks into the past, if not processes of their own.
     """
-    app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_BYTES_MAX)
+    app = web.Application(middlewares=[_answer_errors, speak_cycles], client_max_size=BODY_BYTES_MAX)
     desk = open_desk(purse, settings, lookback or Lookback(settings))
     app[DESK] = desk
     app[STATUS] = lambda: desk.board.latest
@@ -69,6 +70,7 @@ def make_app(purse: Purse, settings: Settings, *, lookback: Lookback | None = No
     add_page_routes(app, _PAGES)
     add_ask_box(app)
     add_proxies(app, settings)
+    add_cycles(app)
     app.on_response_prepare.append(_name_request)
     app.on_shutdown.append(_end_streams)
     return app

@@ -118,7 +118,14 @@ class Gate:
         Raises `Problem` 401 and 403, and `PurseError` where nobody knows whether there is such a key. A wrong key of
         ours is refused even where none is needed: its owner believes to be somebody.
         """
-        caller = await self._caller(request.headers.get("Authorization", header))
+        return await self._admit(request, access, request.headers.get("Authorization", header))
+
+    async def admit_with(self, request: web.Request, access: Access, said: str | None) -> Caller:
+        """As `admit`, of a request whose key stands elsewhere; None: it brings none."""
+        return await self._admit(request, access, None if said is None else _SCHEME + said)
+
+    async def _admit(self, request: web.Request, access: Access, header: str | None) -> Caller:
+        caller = await self._caller(header)
         self.check(caller, access)
         if caller.role == "spend":
             origin = self._visitors.origin(request, self._keys.origin_secret)

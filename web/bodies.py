@@ -33,6 +33,13 @@ async def read_body(request: web.Request, kind: type[Body], *, may_be_empty: boo
     return convert(parse_json(raw), kind)
 
 
+async def read_json(request: web.Request) -> object:
+    """The body as it was written, for whoever needs more of it than its shape. Raises as `read_body`."""
+    raw = await _read(request)
+    _check_content_type(request)
+    return parse_json(raw)
+
+
 async def _read(request: web.Request) -> bytes:
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise Problem(415, "not-json", "Send the body as it is, without a Content-Encoding.")

@@ -27,7 +27,7 @@ async def _live(_request: web.Request, _desk: Desk, _caller: Caller) -> web.Resp
 
 async def _ready(request: web.Request, desk: Desk, _caller: Caller) -> web.Response:
     """200 only when a hold would be decided: engine past its replay, projector there, a plan in force."""
-    checks = await _check(desk.purse)
+    checks = await readiness(desk.purse)
     if not all(checks.values()):
         missing = ", ".join(name for name, well in checks.items() if not well)
         raise Problem(
@@ -43,7 +43,8 @@ def _spool(desk: Desk) -> dict[str, int]:
     return {"spool_depth": desk.purse.spool_depth}
 
 
-async def _check(purse: Purse) -> dict[str, bool]:
+async def readiness(purse: Purse) -> dict[str, bool]:
+    """Each part of the wallet, and whether it is well."""
     engine, plan, status = await asyncio.gather(_engine(purse), _has_plan(purse), _has_status(purse))
     return {"engine": engine, "projector": status, "plan": plan, "web": True}
 

@@ -21,7 +21,9 @@ _REF = "#/components/schemas/{name}"
 _IN_PATH = re.compile(r"{(\w+)}")
 _DESCRIPTION = (
     "Hold the most a call could cost before it is made, settle what it really cost. Amounts are decimal strings, "
-    "times are RFC 3339 UTC, errors are problem+json. Every answer carries `x-request-id`."
+    "times are RFC 3339 UTC, errors are problem+json. Every answer carries `x-request-id`. "
+    "The routes of Cycles (`/v1/reservations`, `/v1/balances`, `/v1/decide`, `/v1/events`) are as its own document has "
+    "them, and not described here."
 )
 _OF_ANY = {
     401: "The key that was brought is none of this wallet's, or no longer.",

@@ -85,10 +85,12 @@ _ERRORS = {
 }
 _DONE = {200: "Done, or done before.", **_ERRORS}
 
+observe: Handler = _asks(ObservationBody, lambda reader, body, id: reader.observe(body, id=id))
+
 ROUTES = (
     Route(
         method="POST", path="/v1/observations", access="observe", takes=ObservationBody, tag="operating", keyed=True,
-        handler=_asks(ObservationBody, lambda reader, body, id: reader.observe(body, id=id)),
+        handler=observe,
         queue="settle",
         summary="The provider's own figure for one period of one budget.",
         answers={200: "Observed; `raised_by` says by how much what counts as used rose.", **_ERRORS},

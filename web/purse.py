@@ -55,8 +55,8 @@ class Purse(Protocol):
     """Every call may raise `NoAnswer` or `StreamRefused`: then nothing is known, and the caller must be refused.
 
     `read(word)` is the projector's own answer, undecoded: `plan`, `days`, `details`, `span`, `calendar`, `audited`,
-    `alerts`. `visit` and `visit_secret` raise nothing: None says that this process is on its own. `read_stream` gives
-    the messages of the stream, for whoever takes them one by one.
+    `alerts`, `noted`, `noted_page`, `standings`, `would`. `visit` and `visit_secret` raise nothing: None says that this
+    process is on its own. `read_stream` gives the messages of the stream, for whoever takes them one by one.
     """
 
     def by(self, wait_s: float) -> int: ...

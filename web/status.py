@@ -239,6 +239,11 @@ class Board:
         """This process has told a caller the outcome of an ask in message `seq`."""
         self._answered_seq = max(self._answered_seq, seq)
 
+    @property
+    def answered_seq(self) -> int:
+        """The newest ask message whose outcome this process has told a caller."""
+        return self._answered_seq
+
     async def catch_up(self) -> None:
         """Wait, not for long, until the projector has folded what was answered here: who asks, then reads, sees it."""
         goal, deadline = self._answered_seq, time.monotonic() + CATCH_UP_S

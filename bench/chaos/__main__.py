@@ -21,11 +21,10 @@ import aiohttp
 import click
 
 from bench.chaos.deeds import NARROW, WIDE, Deed, kept
+from bench.chaos.over_http import settled_shown
 from bench.chaos.storm import PARTS, Storm
 from bench.chaos.verdict import differences, told_to_the_end
 from commonpurse.up import Opened, UpOptions, up
-from engine.core import amounts
-from engine.core.amounts import SCALES
 
 DIFFERENCES_SHOWN = 20
 END_WAIT_S = 120.0
@@ -105,21 +104,12 @@ async def _web(opened: Opened, settled: dict[str, int]) -> list[str]:
     """The web shows what the projector does, as soon as it is back from the last kill."""
     shown: dict[str, int] | None = None
     until = time.monotonic() + WEB_WITHIN_S
-    while shown != settled and time.monotonic() < until:
-        with contextlib.suppress(aiohttp.ClientConnectionError):
-            shown = await _shown(opened)
-        await asyncio.sleep(0.1)
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {opened.key}"}) as session:
+        while shown != settled and time.monotonic() < until:
+            with contextlib.suppress(aiohttp.ClientConnectionError):
+                shown = await settled_shown(session, opened.page.rstrip("/"))
+            await asyncio.sleep(0.1)
     return [] if shown == settled else [f"the web shows {shown}, the projector {settled}"]
-
-
-async def _shown(opened: Opened) -> dict[str, int] | None:
-    """What `/v1/status` says is settled, budget by budget; None while it cannot say."""
-    headers = {"Authorization": f"Bearer {opened.key}"}
-    async with aiohttp.ClientSession(headers=headers) as session, session.get(f"{opened.page}v1/status") as answer:
-        if not answer.ok:
-            return None
-        return {one["name"]: amounts.parse(one["settled"], unit="usd", scale=SCALES["usd"])
-                for one in (await answer.json())["budgets"]}  # fmt: skip
 
 
 def _show(deeds: Sequence[Deed], storm: Storm, messages: int, took_s: float) -> None:

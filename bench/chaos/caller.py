@@ -27,6 +27,26 @@ IMPATIENT_S = (0.002, 0.05)
 NOT_KEPT_PAUSE_S = 0.2
 
 
+class Meant(msgspec.Struct, frozen=True):
+    """One call as it is going to be: what is held, what it will have cost, how long its caller waits for permission."""
+
+    lane: str
+    amount: int
+    cost: int
+    wait_s: float
+
+
+def drawn(dice: random.Random) -> Meant:
+    lane = NARROW if dice.random() < NARROW_SHARE else WIDE
+    patient = dice.random() >= IMPATIENT_SHARE
+    wait_s = WAIT_S if patient else dice.uniform(*IMPATIENT_S)
+    amount = dice.randint(CENT // 10, CENT)
+    cost = dice.randint(0, amount)
+    if lane == WIDE and dice.random() < OVERRUN_SHARE:
+        cost += amount
+    return Meant(lane, amount, cost, wait_s)
+
+
 class Caller:
     """Makes calls through one client and writes down what it did and heard."""
 
@@ -35,21 +55,14 @@ class Caller:
 
     async def call(self, id: str) -> Deed:
         """Hold, and where it is held settle what it cost."""
-        dice = self._dice
-        lane = NARROW if dice.random() < NARROW_SHARE else WIDE
-        patient = dice.random() >= IMPATIENT_SHARE
-        wait_s = WAIT_S if patient else dice.uniform(*IMPATIENT_S)
-        amount = dice.randint(CENT // 10, CENT)
-        cost = dice.randint(0, amount)
-        if lane == WIDE and dice.random() < OVERRUN_SHARE:
-            cost += amount
-        ask = Hold(id, [Option({UNIT: amount})], by=self._purse.by(wait_s), labels={"lane": lane})
-        answered, hold_wait_s = await self._ask(ask, wait_s)
-        deed = Deed(id, lane, amount, _heard(answered), hold_wait_s, patient)
+        meant = drawn(self._dice)
+        ask = Hold(id, [Option({UNIT: meant.amount})], by=self._purse.by(meant.wait_s), labels={"lane": meant.lane})
+        answered, hold_wait_s = await self._ask(ask, meant.wait_s)
+        deed = Deed(id, meant.lane, meant.amount, _heard(answered), hold_wait_s, meant.wait_s == WAIT_S)
         if answered is None or not _permits(answered):
             return deed
-        settled, settle_wait_s = await self._settle(Settle(id, {UNIT: cost}))
-        return msgspec.structs.replace(deed, cost=cost, settled=_heard(settled), settle_wait_s=settle_wait_s)
+        settled, settle_wait_s = await self._settle(Settle(id, {UNIT: meant.cost}))
+        return msgspec.structs.replace(deed, cost=meant.cost, settled=_heard(settled), settle_wait_s=settle_wait_s)
 
     async def _settle(self, ask: Settle) -> tuple[Answered | None, float]:
         began = time.monotonic()

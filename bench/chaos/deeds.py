@@ -11,7 +11,10 @@ WIDE, NARROW = "wide", "narrow"  # the lanes, and the budgets that count them; t
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """An answer as it came: the outcome's name, the sequence of the ask message, that of the told."""
+    """An answer as it came: the outcome's name, the sequence of the ask message, that of the told.
+
+    `seq` 0: over HTTP, where nobody hears it.
+    """
 
     outcome: str
     seq: int
@@ -21,7 +24,8 @@ class Heard(msgspec.Struct, frozen=True):
 class Deed(msgspec.Struct, frozen=True):
     """One call. `cost`: what was handed over to be settled, None if there was no permission to call.
 
-    `held` or `settled` None: nobody answered in time. Waits in seconds, as the caller felt them.
+    `held` or `settled` None: nobody answered in time. Waits in seconds, as the caller felt them. `asked_anew`: the hold
+    was asked for more than once, each time with a later `by`: neither a refusal nor a grant given up binds a later one.
     """
 
     hold: str
@@ -33,6 +37,7 @@ class Deed(msgspec.Struct, frozen=True):
     cost: int | None = None
     settled: Heard | None = None
     settle_wait_s: float = 0.0
+    asked_anew: bool = False
 
 
 def keep(path: Path, deeds: list[Deed]) -> None:

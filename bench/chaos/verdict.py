@@ -24,7 +24,8 @@ from engine.recorded import Recorded
 
 QUIET_WITHIN_S = 60.0
 POLL_S = 0.2
-DECIDED = frozenset({"held", "exhausted"})
+GRANTED = frozenset({"held"})
+DECIDED = GRANTED | {"exhausted"}
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -35,11 +36,12 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Record:
-    """Every outcome on the stream, by the id of its hold."""
+    """Every outcome on the stream, by the id of its hold. `given_up`: of settles by which somebody stopped waiting."""
 
     def __init__(self) -> None:
         self.holds: defaultdict[str, list[Line]] = defaultdict(list)
         self.settles: defaultdict[str, list[Line]] = defaultdict(list)
+        self.given_up: defaultdict[str, list[Line]] = defaultdict(list)
         self.upto = 0
         self._asks: dict[int, list[AnyAsk]] = {}
 
@@ -62,7 +64,8 @@ class Record:
             self.holds[ask.id].append(Line(heard))
         elif isinstance(ask, Settle):
             charged = outcome.charged.get(UNIT, 0) if isinstance(outcome, Settled) else 0
-            self.settles[ask.hold].append(Line(heard, charged))
+            kept = self.given_up if ask.release and ask.by else self.settles
+            kept[ask.hold].append(Line(heard, charged))
 
 
 async def told_to_the_end(url: str, callers: Path) -> tuple[Record, Proof, Status]:
@@ -100,7 +103,7 @@ async def record_of(journal: Journal) -> Record:
 def differences(deeds: Sequence[Deed], record: Record, proof: Proof, status: Status) -> Iterator[str]:
     """Whatever is not as it must be, a line each."""
     for deed in deeds:
-        yield from _call(deed, record.holds[deed.hold], record.settles[deed.hold])
+        yield from _call(deed, record.holds[deed.hold], record.settles[deed.hold], record.given_up[deed.hold])
     for lane in (WIDE, NARROW):
         yield from _total(lane, deeds, proof, status)
     if any(meter.above_at is not None for meter in proof.of(NARROW)):
@@ -110,22 +113,34 @@ def differences(deeds: Sequence[Deed], record: Record, proof: Proof, status: Sta
         yield f"holds nobody asked for: {sorted(strangers)[:5]}"
 
 
-def _call(deed: Deed, holds: Sequence[Line], settles: Sequence[Line]) -> Iterator[str]:
-    if deed.held is not None and deed.held not in _told(holds):
+def _call(deed: Deed, holds: Sequence[Line], settles: Sequence[Line], given_up: Sequence[Line]) -> Iterator[str]:
+    if deed.held is not None and not _stands(deed.held, holds):
         yield f"{deed.hold}: heard {deed.held}, on the record is {_told(holds)}"
-    if deed.settled is not None and deed.settled not in _told(settles):
+    if deed.settled is not None and not _stands(deed.settled, settles):
         yield f"{deed.hold}: its settle heard {deed.settled}, on the record is {_told(settles)}"
-    decided = [line for line in holds if line.heard.outcome in DECIDED]
-    if len(decided) > 1:
+    decided = [line for line in holds if line.heard.outcome in (GRANTED if deed.asked_anew else DECIDED)]
+    unbound = sum(line.heard.outcome == "settled" for line in given_up) if deed.asked_anew else 0
+    if len(decided) > 1 + unbound:
         yield f"{deed.hold}: decided {len(decided)} times: {_told(holds)}"
     charges = [line.charged for line in settles if line.heard.outcome == "settled"]
     if deed.cost is not None and charges != [deed.cost]:
         yield f"{deed.hold}: {deed.cost} was handed over, {charges} was charged"
-    if deed.cost is None and any(charge > 0 for charge in charges):
+    if deed.cost is None and any(charges):
         yield f"{deed.hold}: nothing was handed over, {charges} was charged"
+    if any(line.charged for line in given_up):
+        yield f"{deed.hold}: giving up charged {[line.charged for line in given_up]}"
     others = {line.heard.outcome for line in settles} - {"settled", "again"}
     if deed.cost is not None and others:
         yield f"{deed.hold}: its settle was told {others}"
+
+
+def _stands(heard: Heard, lines: Sequence[Line]) -> bool:
+    """Whether that answer is on the record. The API shows the first answer of what was asked again."""
+    if heard.seq:
+        return heard in _told(lines)
+    there = {(line.heard.outcome, line.heard.told) for line in lines}
+    named = any(outcome == heard.outcome for outcome, _ in there)
+    return named and not there.isdisjoint({(heard.outcome, heard.told), ("again", heard.told)})
 
 
 def _told(lines: Iterable[Line]) -> list[Heard]:

@@ -196,7 +196,7 @@ def _opener(kind: type[RedisClient], folder: Path) -> AbstractAsyncContextManage
 
 
 _PARSER = "hiredis" if importlib.util.find_spec("hiredis") is not None else "pure Python parser"
-_CALLERS = (callers(64), callers(256), pairs(256))
+_CALLERS = (callers(16), callers(64), callers(256), callers(1024), pairs(256))
 
 A_CONNECTION_A_CALLER = Contender(
     name="Redis",
@@ -210,7 +210,7 @@ PIPELINED = Contender(
     name="Redis, pipelined",
     about="the same, calls that wait together share a pipeline",
     networked=True,
-    shapes=(*_CALLERS, callers(1024)),
+    shapes=_CALLERS,
     open=partial(_opener, PipelinedClient),
     missing=_missing,
 )

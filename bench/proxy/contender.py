@@ -34,6 +34,8 @@ class Contender:
     open: Callable[[Path, int], AbstractAsyncContextManager[Address]]
     missing: Callable[[], str | None] = lambda: None
     """Why it cannot run on this machine, None if it can."""
+    streams: bool = True
+    """Whether it is measured with streams as well."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""LiteLLM's proxy, in a virtual environment of its own: one worker, a key, and a budget.
+"""LiteLLM's proxy, in a virtual environment of its own: one worker or two, a key, and a budget.
 
 Its budgets of keys and users need a database. Without one it has the budget of a provider, kept in memory: it looks at
 what was spent before a call, counts what one cost after it, holds nothing, and forgets it all when it ends. That is the
-cheapest way it has to guard anything, and the one it is measured with. It calls nobody but the provider.
+cheapest way it has to guard anything, and the one it is measured with. Two workers count each for itself, so nobody can
+say what both of them charged. It calls nobody but the provider.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
+from bench.answering import until_answering
 from bench.child import Child, child, free_port
+from bench.drive import cpu_s
 from bench.proxy.contender import Address, Contender, one_call_usd
 from bench.proxy.processes import below
 from engine.errors import NoAnswer
@@ -30,6 +33,7 @@ KEY = "sk-bench"
 READY_WAIT_S = 240.0  # it imports for 10 s, on a crowded machine for a minute
 BOOKS_WAIT_S = 30.0
 POLL_S = 0.2
+REST_S, REST_TURNS, REST_SHARE = 0.5, 3, 0.1  # of one core: so little, so often in turn
 
 NOTHING_FROM_ELSEWHERE = {
     "LITELLM_MODE": "PRODUCTION",  # no .env of the folder
@@ -60,25 +64,26 @@ def install() -> str | None:
 def _missing() -> str | None:
     if (VENV / "bin" / "litellm").exists():
         return None
-    return "it is not in .venv/litellm; `python -m bench.proxy --install` puts it there"
+    return "it is not in .venv/litellm; `python -m bench --install` puts it there"
 
 
 @asynccontextmanager
-async def _open(folder: Path, upstream_port: int) -> AsyncIterator[Address]:
+async def _open(workers: int, folder: Path, upstream_port: int) -> AsyncIterator[Address]:
     port, config = free_port(), folder / "config.yaml"
     config.write_bytes(msgspec.json.encode(_config(upstream_port)))  # JSON is YAML
     command = [str(VENV / "bin" / "litellm"), "--config", str(config), "--host", "127.0.0.1", "--port", str(port),
-               "--num_workers", "1"]  # fmt: skip
+               "--num_workers", str(workers), "--timeout_worker_healthcheck", str(int(READY_WAIT_S))]  # fmt: skip
     async with child("litellm", command, folder=folder, env=NOTHING_FROM_ELSEWHERE) as proxy:
         url, headers = f"http://127.0.0.1:{port}", {"Authorization": f"Bearer {KEY}"}
         async with aiohttp.ClientSession(url, headers=headers) as session:
-            await _ready(session, proxy)
+            await until_answering(f"{url}/health/liveliness", proxy, wait_s=READY_WAIT_S)
+            await _at_rest(proxy)
             yield Address(
                 port,
                 "/v1/chat/completions",
                 headers,
                 pids=partial(_pids, proxy.pid),
-                charged=partial(_charged, session),
+                charged=partial(_charged, session) if workers == 1 else None,
             )
 
 
@@ -96,19 +101,17 @@ def _pids(pid: int) -> Mapping[str, Sequence[int]]:
     return {"the proxy": list(below(pid))}
 
 
-async def _ready(session: aiohttp.ClientSession, proxy: Child) -> None:
-    gives_up_at = time.monotonic() + READY_WAIT_S
-    while True:
-        try:
-            async with session.get("/health/liveliness") as answer:
-                if answer.status == 200:
-                    return
-        except aiohttp.ClientError:
-            pass  # it does not listen yet
+async def _at_rest(proxy: Child) -> None:
+    """Until all of its processes have stopped working: where one worker answers, the other may still begin."""
+    gives_up_at, at_rest = time.monotonic() + READY_WAIT_S, 0
+    while at_rest < REST_TURNS:
+        pids = list(below(proxy.pid))
+        busy_s = cpu_s(pids)
+        await asyncio.sleep(REST_S)
+        at_rest = at_rest + 1 if cpu_s(pids) - busy_s < REST_SHARE * REST_S else 0
         proxy.check()
         if time.monotonic() > gives_up_at:
-            raise NoAnswer(f"it was not ready within {READY_WAIT_S:g} s: {proxy.last_words()}")
-        await asyncio.sleep(POLL_S)
+            raise NoAnswer(f"it was still busy after {READY_WAIT_S:g} s: {proxy.last_words()}")
 
 
 async def _charged(session: aiohttp.ClientSession, calls: int) -> float:
@@ -124,5 +127,9 @@ async def _charged(session: aiohttp.ClientSession, calls: int) -> float:
 
 
 LITELLM = Contender(
-    "LiteLLM", "one worker, a budget kept in memory that counts afterwards, no database", _open, _missing
+    "LiteLLM", "one worker, a budget kept in memory that counts afterwards, no database", partial(_open, 1), _missing
 )
+TWO_WORKERS = Contender(
+    "LiteLLM, two workers", "the same with --num_workers 2, each of which counts for itself", partial(_open, 2),
+    _missing, streams=False,
+)  # fmt: skip

@@ -26,6 +26,10 @@ ERRORS_MAX = 100
 """Of one load. Past it whoever is called does not work, and calling on only burns time."""
 
 
+class ClientFailedError(RuntimeError):
+    """The process that calls ended with an error of its own."""
+
+
 class Load(msgspec.Struct, frozen=True):
     """So many callers at 127.0.0.1, each with one call under way at a time, on one connection each."""
 
@@ -37,6 +41,8 @@ class Load(msgspec.Struct, frozen=True):
     warm_up_s: float
     seconds: float
     """How long answers count at least. Longer where fewer came than there are callers: slow is no error."""
+    status: str = "200"
+    """Of a good answer."""
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -59,32 +65,11 @@ class Heard(msgspec.Struct, frozen=True):
     cpu_s: float
 
 
-class FailedError(RuntimeError):
-    """The process that calls ended with an error of its own."""
-
-
-async def drive(load: Load) -> Heard:
-    """Call as it says, in a process of its own. Raises `FailedError`."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.proxy.load", cwd=ROOT, stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        said, _ = await process.communicate(msgspec.json.encode(load))
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise FailedError(f"the client ended with status {process.returncode}")
-    return msgspec.json.decode(said, type=Heard)
-
-
 class Caller(asyncio.Protocol):
     """One connection. `call` sends a request; its answer is complete when `done` is."""
 
     def __init__(self, load: Load) -> None:
-        self._load = load
+        self._load, self._status = load, load.status.encode()
         self._came = bytearray()
         self._transport: asyncio.Transport | None = None
         self._first_at = 0.0
@@ -128,7 +113,7 @@ class Caller(asyncio.Protocol):
         if not self._came.endswith(LAST_CHUNK) and not _whole(self._came):
             return
         status = bytes(self._came[9:12])
-        if status not in (b"200", b"201"):
+        if status != self._status:
             self._end(f"status {status.decode()}")
         else:
             self._end("no [DONE]" if self._load.stream and b"data: [DONE]" not in self._came else "")
@@ -204,6 +189,23 @@ async def run(load: Load) -> Heard:
 def _times(took_ms: list[float]) -> Times:
     ordered = sorted(took_ms)
     return Times(percentile(ordered, 0.50), percentile(ordered, 0.99)) if ordered else Times(0.0, 0.0)
+
+
+async def called(load: Load) -> Heard:
+    """Call as it says from a process of its own. Raises `ClientFailedError` if that ends with an error."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.proxy.load", cwd=ROOT, stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        said, _ = await process.communicate(msgspec.json.encode(load))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise ClientFailedError(f"the client ended with status {process.returncode}")
+    return msgspec.json.decode(said, type=Heard)
 
 
 def main() -> None:

@@ -20,16 +20,16 @@ from rich.console import Console
 
 from bench.child import child, free_port
 from bench.drive import WARM_UP_S, WARM_UP_S_QUICK, WrongBooksError, cpu_s
+from bench.proxy import litellm, portkey
 from bench.proxy.contender import Address, Contender, Shape, body
 from bench.proxy.direct import DIRECT
-from bench.proxy.litellm import LITELLM
-from bench.proxy.load import Heard, Load, drive
+from bench.proxy.load import Heard, Load, called
 from bench.proxy.purse import PURSE
 from bench.proxy.upstream import Pace
 from engine.errors import PurseError
 
 ROOT = Path(__file__).parents[2]
-CONTENDERS = (DIRECT, PURSE, LITELLM)
+CONTENDERS = (DIRECT, PURSE, litellm.LITELLM, litellm.TWO_WORKERS, portkey.PORTKEY)
 SHAPES = (
     Shape(1, 20), Shape(64, 20), Shape(64, 0),
     Shape(1, 20, stream=True, event_ms=20), Shape(64, 20, stream=True, event_ms=20),
@@ -83,6 +83,13 @@ class Measured:
     failed: Mapping[Contender, str] = field(default_factory=dict)
 
 
+def install() -> Iterator[str]:
+    """Put everybody who can be installed under `.venv`; a line for each who could not be."""
+    for each in (litellm, portkey):
+        if (failed := each.install()) is not None:
+            yield failed
+
+
 async def measure_proxies(
     console: Console,
     root: Path,
@@ -100,10 +107,13 @@ async def measure_proxies(
     able = []
     for who in CONTENDERS:
         missing = who.missing()
-        console.print(f"{who.name}, as a proxy: {f'not measured, {missing}' if missing else who.about}")
+        console.print(f"{who.name}, as a proxy: {f'not measured, {missing}' if missing else who.about}", markup=False)
         if not missing:
             able.append(who)
-    shapes = {shape: [who for who in able if wants(f"{shape.title}: {who.name}")] for shape in SHAPES}
+    shapes = {
+        shape: [who for who in able if wants(f"{shape.title}: {who.name}") and (who.streams or not shape.stream)]
+        for shape in SHAPES
+    }
     shapes = {shape: whos for shape, whos in shapes.items() if whos}
     if not shapes:
         return Measured()
@@ -122,7 +132,8 @@ async def _measure(
         runners: dict[Contender, _Runner] = {}
         failed: dict[Contender, str] = {}
         for who in wanted:
-            with _only_a_peer(who, failed):
+            say(f"starting {who.name}, as a proxy")
+            with _apart(who, failed):
                 runners[who] = await stack.enter_async_context(_runner(who, root, provider))
         for number in range(rounds):
             for shape, whos in shapes.items():
@@ -132,12 +143,12 @@ async def _measure(
                         continue
                     say(f"round {number + 1} of {rounds}: {who.name}, {shape.title}")
                     warm_up_s = WARM_UP_S_QUICK if quick else WARM_UP_S
-                    with _only_a_peer(who, failed):
+                    with _apart(who, failed):
                         sample = await runners[who].drive(shape, seconds=seconds, warm_up_s=warm_up_s)
                         taken.setdefault((who, shape), []).append(sample)
         books: dict[Contender, Books] = {}
         for who, runner in runners.items():
-            with _only_a_peer(who, failed):
+            with _apart(who, failed):
                 if who not in failed and (found := await runner.books()) is not None:
                     books[who] = found
     whole = {key: samples for key, samples in taken.items() if key[0] not in failed}
@@ -146,12 +157,12 @@ async def _measure(
 
 
 @contextmanager
-def _only_a_peer(who: Contender, failed: dict[Contender, str]) -> Iterator[None]:
-    """A peer that fails is told, and the others are measured; if we fail, everything does."""
+def _apart(who: Contender, failed: dict[Contender, str]) -> Iterator[None]:
+    """Who fails is told, and the others are measured; without the direct way there is nothing to measure by."""
     try:
         yield
     except (OSError, PurseError, RuntimeError, AssertionError, aiohttp.ClientError, TimeoutError) as error:
-        if who in (DIRECT, PURSE):
+        if who is DIRECT:
             raise
         failed[who] = f"{type(error).__name__}: {str(error)[-FAILED_CHARS:]}"
 
@@ -236,7 +247,7 @@ class _Runner:
         pids = dict(address.pids())
         before = {what: cpu_s(those) for what, those in pids.items()}
         counted = await self._provider.calls()
-        heard = await drive(load)
+        heard = await called(load)
         counted = await self._provider.calls() - counted
         used = {what: cpu_s(those) - before[what] for what, those in pids.items()}
         self._calls += heard.calls

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.child import Child, child, free_port
+from bench.answering import until_answering
+from bench.child import child, free_port
 from bench.proxy.contender import Address, Contender, one_call_usd
 from bench.proxy.processes import below
 from engine.core import amounts
 from engine.core.amounts import SCALES
-from engine.errors import NoAnswer
 
 ROOT = Path(__file__).parents[2]
 READY_WAIT_S = 60.0
@@ -57,7 +57,7 @@ async def _open(folder: Path, upstream_port: int) -> AsyncIterator[Address]:
     env = {"BENCH_UPSTREAM_KEY": "sk-nobody", "PYTHONPATH": str(ROOT)}
     async with child("purse", command, folder=folder, env=env) as up:
         url = f"http://127.0.0.1:{port}"
-        await _ready(url, up)
+        await until_answering(f"{url}/readyz", up, wait_s=READY_WAIT_S)
         headers = {"Authorization": f"Bearer {(data / 'admin.key').read_text().strip()}"}
         async with aiohttp.ClientSession(url, headers=headers) as session:
             yield Address(
@@ -74,22 +74,6 @@ def _pids(supervisor: int) -> Mapping[str, Sequence[int]]:
     found = below(supervisor)
     web = [pid for pid, command in found.items() if command[-2:] == ["-m", "web"]]
     return {"the proxy": web, "the wallet": [pid for pid in found if pid not in web]}
-
-
-async def _ready(url: str, up: Child) -> None:
-    gives_up_at = time.monotonic() + READY_WAIT_S
-    async with aiohttp.ClientSession() as session:
-        while True:
-            try:
-                async with session.get(f"{url}/readyz") as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass  # it does not listen yet
-            up.check()
-            if time.monotonic() > gives_up_at:
-                raise NoAnswer(f"it was not ready within {READY_WAIT_S:g} s: {up.last_words()}")
-            await asyncio.sleep(POLL_S)
 
 
 async def _charged(session: aiohttp.ClientSession, calls: int) -> float:

@@ -11,7 +11,7 @@ from bench.proxy.contender import Contender, Shape
 from bench.proxy.litellm import LITELLM
 from bench.proxy.measure import Figures, Measured
 from bench.proxy.purse import PURSE
-from bench.report import Row
+from bench.rows import Row
 
 CAPTION = (
     "Added: over the direct way in the same round, the median of the rounds; the direct way's line has its own times. "
@@ -86,18 +86,17 @@ def _ratio(measured: Measured, shape: Shape, field: str) -> float | None:
 
 
 def rows(measured: Measured) -> Iterator[Row]:
-    """For `results.json`: what is added, with the peer's in the same run as its target."""
+    """For `results.json`: what is added, over what LiteLLM added in the same run."""
     for (who, shape), figures in measured.figures.items():
         name = f"{shape.title}: {who.name}"
         for what, field in _fields(shape):
             if figures.added is None:
                 yield Row(f"{name}: {what}", round(getattr(figures.taken, field), 3), "ms")
                 continue
-            value, target = round(getattr(figures.added, field), 3), _target(measured, who, shape, field)
             ratio = _ratio(measured, shape, field) if who is PURSE else None
             yield Row(
-                f"{name}: added {what}", value, "ms", target, None if target is None else value <= target,
-                LITELLM.name if target is not None else None, None if ratio is None else round(ratio, 3),
+                f"{name}: added {what}", round(getattr(figures.added, field), 3), "ms",
+                peer=LITELLM.name if ratio is not None else None, ratio=None if ratio is None else round(ratio, 3),
             )  # fmt: skip
         yield Row(f"{name}: calls", round(figures.taken.calls_per_s, 1), "1/s")
         yield Row(f"{name}: errors", sum(figures.errors.values()), "calls", 0, not figures.errors)
@@ -113,11 +112,3 @@ def _fields(shape: Shape) -> Iterator[tuple[str, str]]:
     if shape.stream:
         yield "first byte p50", "first_p50_ms"
         yield "first byte p99", "first_p99_ms"
-
-
-def _target(measured: Measured, who: Contender, shape: Shape, field: str) -> float | None:
-    peer = measured.figures.get((LITELLM, shape))
-    if who is not PURSE or peer is None or peer.added is None:
-        return None
-    theirs: float = getattr(peer.added, field)
-    return round(theirs, 3)

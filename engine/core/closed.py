@@ -3,6 +3,9 @@
 So they are not kept as objects but as columns: one place in each of a few arrays is one hold. A bucket that takes more
 finds places by a dict. One that was dumped and read back is grown: its ids are sorted and a set says which there are,
 since most that are looked for are not there. To make a dict of them took three times as long as all the rest.
+
+Most that are looked for are in no bucket at all, and each look into one is a look at memory that no cache has. So one
+table is looked at first: at the place of an id's hash it has a bit for every bucket that may know such an id.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from engine.core import memory
 from engine.core.memory import Bucket, Remembered, Row
 from engine.core.messages import Amounts, HoldState
+
+MARKS = 2**21  # bytes of the table; a full bucket marks one in ten of them, and more would leave the caches
 
 _BETWEEN_IDS = "\n"  # an id of a hold has none
 
@@ -60,12 +65,13 @@ class Columns(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Rows(Bucket[ClosedRecord]):
-    """What growing and grown buckets have in common: the columns, and how a row is read."""
+    """What growing and grown buckets have in common: the columns, and how a row is read. `mark`: its bit."""
 
-    __slots__ = ("changed", "charged", "ended_by", "forget_at", "kind", "kinds", "money")
+    __slots__ = ("changed", "charged", "ended_by", "forget_at", "kind", "kinds", "mark", "money")
 
-    def __init__(self, first: int, last: int) -> None:
+    def __init__(self, first: int, last: int, mark: int) -> None:
         super().__init__(first, last)
+        self.mark = mark
         self.kinds: list[Kind] = []
         self.kind = array("I")
         self.changed = array("q")
@@ -92,10 +98,11 @@ class _Rows(Bucket[ClosedRecord]):
 class _Growing(_Rows):
     """Takes more. The row of an id that was dropped stays, unused."""
 
-    __slots__ = ("_numbers", "ids")
+    __slots__ = ("_marks", "_numbers", "ids")
 
-    def __init__(self, forget_at: int) -> None:
-        super().__init__(forget_at, forget_at)
+    def __init__(self, forget_at: int, mark: int, marks: bytearray) -> None:
+        super().__init__(forget_at, forget_at, mark)
+        self._marks = marks
         self.ids: dict[str, int] = {}  # -> place
         self._numbers: dict[Kind, int] = {}  # -> place in `kinds`
 
@@ -115,6 +122,7 @@ class _Growing(_Rows):
         if record.ended_by is not None:
             self.ended_by[place] = record.ended_by
         self.ids[id] = place
+        self._marks[hash(id) % MARKS] |= self.mark
 
     def read(self, id: str) -> ClosedRecord:
         return self.row(self.ids[id])
@@ -135,8 +143,8 @@ class _Grown(_Rows):
 
     __slots__ = ("_sorted", "ids")
 
-    def __init__(self, columns: Columns) -> None:
-        super().__init__(columns.first, columns.last)
+    def __init__(self, columns: Columns, mark: int, marks: bytearray) -> None:
+        super().__init__(columns.first, columns.last, mark)
         self._sorted = columns.ids.split(_BETWEEN_IDS)
         self.ids: set[str] = set(self._sorted)
         self.kinds = columns.kinds
@@ -151,6 +159,9 @@ class _Grown(_Rows):
             raise ValueError("columns of closed holds differ in length")
         if max(self.kind) >= len(self.kinds) or self.money[-1] + len(self.kind_of(-1)[2]) != len(self.charged):
             raise ValueError("closed holds have other amounts than their kinds say")
+        places = MARKS
+        for number in map(hash, self._sorted):
+            marks[number % places] |= mark
 
     def add(self, id: str, record: ClosedRecord) -> None:
         raise AssertionError("a grown bucket takes no more")
@@ -171,16 +182,34 @@ class _Grown(_Rows):
         return True
 
 
-class Closed(Remembered[ClosedRecord, Columns]):
-    """The closed holds of a wallet by id. `load` raises `ValueError` for what no `dump` has made."""
+class Closed(Remembered[_Rows, ClosedRecord, Columns]):
+    """The closed holds of a wallet by id. `load` raises `ValueError` for what no `dump` has made.
 
-    __slots__ = ()
+    What the table marks may not be there; what it does not mark is not. Nothing that is found depends on it.
+    """
+
+    __slots__ = ("_begun", "_marks")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks = bytearray(MARKS)
+        self._begun = 0  # buckets so far, which take the eight bits in turn
+
+    def get(self, id: str, at: int) -> ClosedRecord | None:
+        marks = self._marks[hash(id) % MARKS]
+        if marks:
+            for bucket in reversed(self._buckets):
+                if marks & bucket.mark and id in bucket.ids:
+                    record = bucket.read(id)
+                    return record if at < record.forget_at else None
+        return None
 
     def reopen(self, id: str) -> None:
         """Forget this id: its hold is open. Only a hold that was given up for nothing can be held again."""
-        for bucket in self._buckets:
-            if cast("_Rows", bucket).ended_by and id in bucket.ids:  # the look into a large bucket is what takes long
-                bucket.drop(id)
+        if self._marks[hash(id) % MARKS]:
+            for bucket in self._buckets:
+                if bucket.ended_by and id in bucket.ids:
+                    bucket.drop(id)
 
     def _portion(self, rows: list[Row]) -> Columns:
         first, last = rows[0][0], rows[-1][0]
@@ -210,11 +239,18 @@ class Closed(Remembered[ClosedRecord, Columns]):
             last=last,
         )
 
-    def _bucket_of(self, portion: Columns) -> Bucket[ClosedRecord]:
-        return _Grown(portion)
+    def _bucket_of(self, portion: Columns) -> _Rows:
+        return _Grown(portion, self._next_mark(), self._marks)
 
-    def _new(self, forget_at: int) -> Bucket[ClosedRecord]:
-        return _Growing(forget_at)
+    def _new(self, forget_at: int) -> _Rows:
+        mark = self._next_mark()
+        if not any(bucket.mark == mark for bucket in self._buckets):  # those it marked are gone
+            self._marks[:] = self._marks.translate(bytes(marks & ~mark for marks in range(256)))
+        return _Growing(forget_at, mark, self._marks)
+
+    def _next_mark(self) -> int:
+        self._begun += 1
+        return 1 << self._begun % 8
 
 
 def _bytes(code: Literal["I", "q"], numbers: Iterable[int]) -> bytes:

@@ -147,6 +147,71 @@ class Life(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     key: str = ""
 
 
+class Standing(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A budget that a call with some labels would count to, as its meter for them stands."""
+
+    budget: str
+    unit: str
+    period: str
+    start: int
+    resets_at: int
+    limit: int
+    settled: int = 0
+    held: int = 0
+    extra: int = 0
+    each: str | None = None
+
+    @property
+    def base(self) -> int:
+        return self.settled + self.extra
+
+
+class Noted(msgspec.Struct, omit_defaults=True, gc=False):
+    """A call that an edge left a memo with, and what became of it: kept as long as the wallet remembers the call.
+
+    `number` counts them, in the order in which they came. `first`: sequence of the message in which it was held or came
+    as a stray. `renewed`: the memos of its renewals, `renewals` the `n` of the newest. `ended_at`: when it lapsed or
+    was settled, 0 while it is open; `ended`: the memo of the settle that ended it; `released`: that was a release.
+    `hold`: the hold that was settled, where this is a settle under an id of its own.
+    """
+
+    id: str
+    number: int
+    memo: str
+    labels: dict[str, str]
+    first: int
+    at: int
+    state: HoldState
+    amounts: Amounts = {}
+    charged: Amounts = {}
+    expires_at: int = 0
+    renewed: list[str] = []
+    renewals: int = 0
+    ended_at: int = 0
+    ended: str = ""
+    released: bool = False
+    hold: str = ""
+    forget_at: int = 0
+
+
+class NotedAt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is noted under an id, None if nothing is, folded up to ask message `upto`."""
+
+    upto: int
+    noted: Noted | None = None
+
+
+class NotedPage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Which calls with a memo: those whose ids begin with `namespace` and a "/", oldest or `newest` first.
+
+    `beyond`: those behind the one of this number, 0 for the first page.
+    """
+
+    namespace: str
+    beyond: int = 0
+    newest: bool = False
+
+
 class EngineFigures(msgspec.Struct, frozen=True, gc=False):
     """What an engine counts of its own work since it started. `latency`: a count a bound, and one above them all.
 

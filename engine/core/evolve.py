@@ -60,6 +60,7 @@ from engine.core.wallet import (
     SettleId,
     Wallet,
     attempt,
+    shows_itself,
 )
 
 NOTHING: Amounts = {}
@@ -202,7 +203,7 @@ def _operated(wallet: Wallet, ask: AnyAsk, outcome: AnyOutcome) -> None:
 
 def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
     assert wallet.plan is not None
-    on_lapse = ask.on_lapse if ask.on_lapse is not None else wallet.plan.on_lapse
+    on_lapse, upto = ask.on_lapse or wallet.plan.on_lapse, wallet.upto
     amounts, metering, generations = told.amounts, wallet.metering, wallet.generations
     bound = []
     for budget, line in told.budgets.items():
@@ -211,10 +212,11 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
         meter.held += amounts[meter.unit]
         bound.append(Bound(meter, line.limit, line.remaining))
     held = told if told.tier or told.n or told.fired else None
+    known = None if shows_itself(ask) else ask
     # By position, in the order in which the fields are declared: by name a record takes six times as long to make.
     record = HoldRecord(
-        ask.id, "open", wallet.upto, wallet.upto, told.at, ask.by, ask.labels, told.amounts, NOTHING, NOTHING, bound,
-        (), ask, told.option, told.tier, held, None, None, told.expires_at, on_lapse == "charge",
+        ask.id, "open", upto, upto, told.at, ask.by, ask.labels, told.amounts, NOTHING, NOTHING,
+        tuple(bound), (), known, told.option, told.tier, held, None, None, told.expires_at, on_lapse == "charge",
     )  # fmt: skip
     wallet.open[ask.id] = record
     wallet.closed.reopen(ask.id)
@@ -223,7 +225,7 @@ def _held(wallet: Wallet, ask: Hold, told: Held) -> None:
 
 def _renewed(wallet: Wallet, ask: Renew, told: Held) -> None:
     record = wallet.open[ask.hold]
-    record.held = record.first_answer()
+    record.ask, record.held = record.first_ask(), record.first_answer()
     _become(record, state="open", granted=told.amounts)
     record.renewed, record.renewal, record.changed = told, ask, wallet.upto
     if told.expires_at != record.expires_at:
@@ -247,8 +249,8 @@ def _settled(wallet: Wallet, ask: Settle, told: Settled) -> None:
         if was_open:
             _remember_provisional(wallet, record)
     else:
-        wallet.open.pop(ask.hold, None)
-        wallet.provisional.pop(ask.hold, None)
+        if wallet.open.pop(ask.hold, None) is None:
+            del wallet.provisional[ask.hold]
         _become(record, state=told.state, charged=told.charged)
         _close(wallet, ask, record)
 
@@ -266,7 +268,7 @@ def _stray(wallet: Wallet, ask: Settle, told: Stray) -> None:
         granted=NOTHING,
         progress=NOTHING if ask.final else told.charged,
         charged=NOTHING,
-        bound=[],
+        bound=(),
     )
     _bind_all(wallet, record, told.budgets, told.dropped)
     _become(record, state=told.state, charged=told.charged)
@@ -285,7 +287,7 @@ def _become(
     charged: Amounts | None = None,
 ) -> None:
     """Change the hold, and its meters by exactly the difference that makes."""
-    took, cost = record.takes(), record.costs()
+    took, cost = record.sums()
     record.state = state
     if granted is not None:
         record.granted = granted
@@ -293,7 +295,7 @@ def _become(
         record.progress = progress
     if charged is not None:
         record.charged = charged
-    takes, costs = (record.takes(), record.costs()) if state == "open" else (record.charged, record.charged)
+    takes, costs = record.sums() if state == "open" else (record.charged, record.charged)
     for bound in record.bound:
         meter = bound.meter
         unit = meter.unit
@@ -332,7 +334,7 @@ def _forget_at(wallet: Wallet) -> int:
 def _bind(wallet: Wallet, record: HoldRecord, budget: str, line: Line) -> Meter:
     meter = _meter(wallet, budget, line)
     meter.holders += 1
-    record.bound.append(Bound(meter, line.limit))
+    record.bound += (Bound(meter, line.limit),)
     return meter
 
 

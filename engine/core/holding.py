@@ -99,7 +99,7 @@ def _known(wallet: Wallet, ask: Hold, at: int) -> AnyOutcome | None:
     if record is not None:
         if record.expires_at <= at:  # due, but beyond what could lapse before this message
             return Closed(ask.id, "lapsed", record.lapse_charge())
-        field = _differs(record.ask, ask)
+        field = _differs(record.first_ask(), ask)
         return Conflict(ask.id, field) if field else Again(ask.id, record.first, "open")
     record = wallet.provisional.get(ask.id)
     if record is not None:

@@ -24,6 +24,7 @@ GUARD_LETS_GO_MAX = 1_024  # windows of one guard freed at one ask message, so t
 GRADE_MAX = 100  # of a tier, and of an option at the edge
 MATCHES_MAX = 16  # budgets that one hold may touch: keeps an outcome under 4 KiB
 LOSS_METERS_MAX = 64  # that one loss vouches for: its outcome stays under 32 KiB
+MEMO_CHARS_MAX = 8_192  # of what an edge keeps with an ask: 64 of them are one full message
 TEXT_CHARS_MAX = 256  # a reason, a note, a link, who did it
 
 MESSAGE_ASKS_MAX = 1_024

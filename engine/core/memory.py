@@ -61,14 +61,17 @@ class Bucket(ABC, Generic[Record]):
         """Whether it takes no more."""
 
 
-class Remembered(ABC, Generic[Record, Portion]):
+Kept = TypeVar("Kept", bound=Bucket[Any])
+
+
+class Remembered(ABC, Generic[Kept, Record, Portion]):
     """Records by id, found until their `forget_at`. How buckets keep and portions dump them is up to a subclass."""
 
     __slots__ = ("_bucket_ns", "_buckets")
 
     def __init__(self, *, bucket_s: int = BUCKET_S_DEFAULT) -> None:
         self._bucket_ns = bucket_s * 1_000_000_000
-        self._buckets: list[Bucket[Record]] = []
+        self._buckets: list[Kept] = []
 
     def __bool__(self) -> bool:
         """Whether anything may be remembered at all."""
@@ -77,7 +80,7 @@ class Remembered(ABC, Generic[Record, Portion]):
     def get(self, id: str, at: int) -> Record | None:
         for bucket in reversed(self._buckets):
             if id in bucket.ids:
-                record = bucket.read(id)
+                record: Record = bucket.read(id)
                 return record if at < record.forget_at else None
         return None
 
@@ -137,14 +140,14 @@ class Remembered(ABC, Generic[Record, Portion]):
         """As it is dumped."""
 
     @abstractmethod
-    def _bucket_of(self, portion: Portion) -> Bucket[Record]:
+    def _bucket_of(self, portion: Portion) -> Kept:
         """The way back from `_portion`."""
 
     @abstractmethod
-    def _new(self, forget_at: int) -> Bucket[Record]:
+    def _new(self, forget_at: int) -> Kept:
         """An empty bucket."""
 
-    def _next_bucket(self, forget_at: int) -> Bucket[Record]:
+    def _next_bucket(self, forget_at: int) -> Kept:
         self._buckets = [bucket for bucket in self._buckets if bucket.ids]
         self._buckets.append(self._new(forget_at))
         return self._buckets[-1]
@@ -175,7 +178,7 @@ class _Plain(Bucket[Record]):
         return len(self.ids) >= BUCKET_IDS_MAX
 
 
-class Memory(Remembered[Record, dict[str, Record]]):
+class Memory(Remembered[_Plain[Record], Record, dict[str, Record]]):
     """Records that are kept and dumped as they are."""
 
     __slots__ = ()
@@ -183,9 +186,9 @@ class Memory(Remembered[Record, dict[str, Record]]):
     def _portion(self, rows: list[Row]) -> dict[str, Record]:
         return {id: record for _, id, record, _ in rows}
 
-    def _bucket_of(self, portion: dict[str, Record]) -> Bucket[Record]:
+    def _bucket_of(self, portion: dict[str, Record]) -> _Plain[Record]:
         records = portion.values()
         return _Plain(next(iter(records)).forget_at, next(reversed(records)).forget_at, portion)
 
-    def _new(self, forget_at: int) -> Bucket[Record]:
+    def _new(self, forget_at: int) -> _Plain[Record]:
         return _Plain(forget_at, forget_at, {})

@@ -12,11 +12,14 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from engine.core.limits import VISITOR_BYTES_MAX
+from engine.core.limits import MEMO_CHARS_MAX, VISITOR_BYTES_MAX
 from engine.core.plan import LapsePolicy, Plan
 
 Amounts: TypeAlias = dict[str, int]
 """Unit -> integer of its smallest part."""
+
+Memo: TypeAlias = Annotated[str, Meta(max_length=MEMO_CHARS_MAX)]
+"""What an edge wants kept with an ask, in its own words. It is on the record and decides nothing."""
 
 
 # --- asks -----------------------------------------------------------------------------------------------------------
@@ -51,6 +54,7 @@ class Hold(Ask, frozen=True, tag="hold"):
     ttl_s: int | None = None
     on_lapse: LapsePolicy | None = None
     price_book: str = ""
+    memo: Memo = ""
 
 
 class Settle(Ask, frozen=True, tag="settle"):
@@ -69,6 +73,7 @@ class Settle(Ask, frozen=True, tag="settle"):
     by: int | None = None
     labels: dict[str, str] = {}
     id: str = ""
+    memo: Memo = ""
 
 
 class Renew(Ask, frozen=True, tag="renew"):
@@ -79,6 +84,7 @@ class Renew(Ask, frozen=True, tag="renew"):
     ttl_s: int | None = None
     amounts: Amounts = {}
     id: str = ""
+    memo: Memo = ""
 
 
 class Observe(Ask, frozen=True, tag="observe"):
@@ -433,11 +439,14 @@ AnyOutcome: TypeAlias = (
 
 # --- what carries them ----------------------------------------------------------------------------------------------
 
+MESSAGE_VERSION = 1
+"""Of the two messages that are stored. Another way to read their bytes needs another number."""
+
 
 class AskMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A list of asks, each standing alone. Empty: time passes. `sender` is the inbox that hears what was told."""
 
-    v: int = 1
+    v: int = MESSAGE_VERSION
     sender: str = msgspec.field(name="from", default="")
     asks: list[AnyAsk]
 
@@ -488,7 +497,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The decision on the `n` ask messages up to sequence `upto`. On the stream its chain follows (`core.chain`)."""
 
-    v: int = 1
+    v: int = MESSAGE_VERSION
     engine: str
     upto: int
     n: int

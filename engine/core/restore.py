@@ -63,7 +63,7 @@ class _Record(msgspec.Struct, frozen=True, gc=False):
             self.granted,
             self.progress,
             self.charged,
-            [Bound(meters[place], limit, remaining) for place, limit, remaining in self.bound],
+            tuple([Bound(meters[place], limit, remaining) for place, limit, remaining in self.bound]),
             self.gone,
             self.ask,
             self.option,

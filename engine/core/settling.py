@@ -79,8 +79,7 @@ def _settle_provisional(wallet: Wallet, record: HoldRecord, ask: Settle) -> AnyO
         charged = {unit: ask.amounts.get(unit, record.charged.get(unit, 0)) for unit in record.units()}
         charged |= _new_units(record, ask.amounts)
         return _settled(wallet, record, ask, charged, state="corrected", late=lapsed)
-    stray = record.ask is None
-    if not ask.final and not lapsed and not stray:
+    if not ask.final and not lapsed and not record.stray:
         return Again(ask.hold, record.changed, record.state)
     charged = _raised(record, ask.amounts)
     costs_more = any(record.charged.get(unit, 0) < amount for unit, amount in charged.items())
@@ -180,7 +179,7 @@ def _flags(
     if late:
         flags.append("late")
     said, granted = ask.amounts, record.granted
-    if record.ask is not None:
+    if granted:
         for unit in said:
             if unit not in new and charged.get(unit, 0) > granted.get(unit, 0):
                 flags.append("overrun")

@@ -14,10 +14,24 @@ import msgspec
 
 from engine.core import evolve, limits, seals
 from engine.core.decide import decide
-from engine.core.messages import Again, AnyAsk, AnyOutcome, AskMessage, Entry, Hold, Invalid, Lapsed, Seal
+from engine.core.messages import (
+    MESSAGE_VERSION,
+    Again,
+    AnyAsk,
+    AnyOutcome,
+    AskMessage,
+    Entry,
+    Hold,
+    Invalid,
+    Lapsed,
+    Seal,
+)
 from engine.core.wallet import Wallet
 
 LABELS_SHARED_MAX = 16_384  # sets of labels, 1 KB each
+
+UNREADABLE: list[AnyOutcome] = [Invalid("", "message", "not an ask message of version 1, or too large")]
+"""What a message is told whose bytes are none."""
 
 _decoder = msgspec.json.Decoder(AskMessage)
 
@@ -30,7 +44,7 @@ def read(raw: bytes) -> AskMessage | None:
         message = _decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    if message.v != 1 or len(message.asks) > limits.MESSAGE_ASKS_MAX:
+    if message.v != MESSAGE_VERSION or len(message.asks) > limits.MESSAGE_ASKS_MAX:
         return None
     for ask in message.asks:
         if type(ask) is Hold and ask.labels:
@@ -60,6 +74,24 @@ def tell(
     `heard`, if given, is filled with the outcomes as their callers hear them: whoever asks again gets the first answer
     too, which never goes on the record a second time.
     """
+    lapsed, sealed = begin(wallet, seq=seq, ts=ts, skipped=skipped)
+    at = wallet.at
+    if asks is None:
+        if heard is not None:
+            heard += UNREADABLE
+        return Entry(seq, at, lapsed, UNREADABLE.copy(), sealed)
+    out: list[AnyOutcome] = []
+    for ask in asks:
+        outcome = decide(wallet, ask, at)
+        evolve.evolve(wallet, ask, outcome)
+        out.append(outcome)
+        if heard is not None:
+            heard.append(_with_first(wallet, ask, outcome) if type(outcome) is Again else outcome)
+    return Entry(seq, at, lapsed, out, sealed)
+
+
+def begin(wallet: Wallet, *, seq: int, ts: int, skipped: bool) -> tuple[list[Lapsed], list[Seal]]:
+    """Time passes to a message's own moment: what lapses before it, and the days that end before it."""
     at = wallet.at if skipped else wallet.moment(ts)
     before = wallet.upto
     evolve.begin(wallet, seq=seq, at=at)
@@ -71,19 +103,7 @@ def tell(
     else:
         sealed = _lapse_and_seal(wallet, lapsed, upto=before)
     evolve.settle_in(wallet)
-    if asks is None:
-        out: list[AnyOutcome] = [Invalid("", "message", "not an ask message of version 1, or too large")]
-        if heard is not None:
-            heard += out
-        return Entry(seq, at, lapsed, out, sealed)
-    out = []
-    for ask in asks:
-        outcome = decide(wallet, ask, at)
-        evolve.evolve(wallet, ask, outcome)
-        out.append(outcome)
-        if heard is not None:
-            heard.append(_with_first(wallet, ask, outcome) if type(outcome) is Again else outcome)
-    return Entry(seq, at, lapsed, out, sealed)
+    return lapsed, sealed
 
 
 def _lapse_and_seal(wallet: Wallet, lapsed: Sequence[Lapsed], *, upto: int) -> list[Seal]:

@@ -27,6 +27,7 @@ from engine.core.messages import (
     Lapsed,
     Left,
     Line,
+    Option,
     Renew,
     Settle,
     Settled,
@@ -37,7 +38,7 @@ from engine.core.tiers import Ladder
 
 NS = 1_000_000_000
 UNCHANGED = (0, 0)
-SCHEMA = 4  # of `Wallet.dump`: another shape of the state needs another number
+SCHEMA = 5  # of `Wallet.dump`: another shape of the state needs another number
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
@@ -61,8 +62,8 @@ class HoldRecord(msgspec.Struct, gc=False):
     """A hold that is open, or closed provisionally. Strays look the same, with nothing granted.
 
     `first` and `changed` are sequences of ask messages; `by` the latest deadline seen under the id; `charged` counts
-    once the hold is provisional, `progress` the non-final amounts at any time. `held` is the first answer, where the
-    record no longer shows it by itself: `first_answer` says it in either case.
+    once the hold is provisional, `progress` the non-final amounts at any time. `ask` and `held` are what was asked and
+    first answered, where the record does not show it by itself: `first_ask` and `first_answer` say it in either case.
     """
 
     id: str
@@ -75,7 +76,7 @@ class HoldRecord(msgspec.Struct, gc=False):
     granted: Amounts
     progress: Amounts
     charged: Amounts
-    bound: list[Bound]
+    bound: tuple[Bound, ...]
     gone: tuple[Gone, ...] = ()
     ask: Hold | None = None
     option: int = 0
@@ -99,15 +100,32 @@ class HoldRecord(msgspec.Struct, gc=False):
         """The settled part of what it takes; units it has cost nothing of may be missing."""
         return self.progress if self.state == "open" else self.charged
 
+    def sums(self) -> tuple[Amounts, Amounts]:
+        """`takes` and `costs` at once."""
+        if self.state != "open":
+            return self.charged, self.charged
+        return (self.takes() if self.progress else self.granted), self.progress
+
     def units(self) -> Iterable[str]:
         """Every unit of the hold: those of the grant, then those that came later."""
         if not self.progress and not self.charged:
             return self.granted.keys()
         return dict.fromkeys((*self.granted, *self.progress, *self.charged)).keys()
 
+    @property
+    def stray(self) -> bool:
+        """Whether nobody asked before it was settled. A hold is granted something, be it nothing of a unit."""
+        return not self.granted
+
+    def first_ask(self) -> Hold | None:
+        """What was asked, but for its deadline; None for a stray. To keep it takes 200 bytes a hold."""
+        if self.ask is not None or self.stray:
+            return self.ask
+        return Hold(self.id, [Option(self.granted)], self.by, self.labels)
+
     def first_answer(self) -> Held | None:
         """What the hold was told, None for a stray. To keep it takes 400 bytes a hold, and few ask again."""
-        if self.held is not None or self.ask is None:
+        if self.held is not None or self.stray:
             return self.held
         lines = {
             bound.meter.budget: Line(
@@ -442,6 +460,14 @@ class Wallet:
             "cooling": [(*key, cooled) for key, cooled in self.cooling.items()],
         }
         return msgspec.json.encode(state)
+
+
+def shows_itself(ask: Hold) -> bool:
+    """Whether the record of this hold shows all that was asked: the grant is its one option, and there is no more."""
+    if len(ask.options) > 1 or ask.ttl_s is not None or ask.on_lapse is not None:
+        return False
+    option = ask.options[0]
+    return not option.least and option.grade is None and not option.name
 
 
 def attempt(hold: Hold) -> str:

@@ -36,6 +36,7 @@ from engine.core.messages import (
 )
 from engine.core.periods import PeriodError, period_named
 from engine.core.plan import Budget
+from engine.later import check_rules
 from projector.audit.spenders import Who
 from projector.replay import Answered
 
@@ -392,6 +393,8 @@ class Sums:
             total.first_exhausted_at = self._at
 
     def _planned(self, ask: ApplyPlan, told: Planned) -> None:
+        """Raises `LaterRelease` for rules that nobody here can decide by."""
+        check_rules(self._seq, [ask], [told])
         self.remember_s = ask.plan.remember_s
         self.scales |= ask.plan.units
         for name, budget in ask.plan.budgets.items():

@@ -276,7 +276,7 @@ class _Message:
         return budget, self._wallet.generations[budget], line.each, line.start
 
     def _limits(self, record: HoldRecord | None) -> dict[MeterKey, int]:
-        bounds: list[Bound] = record.bound if record is not None else []
+        bounds: tuple[Bound, ...] = record.bound if record is not None else ()
         return {bound.meter.key: self._wallet.limit_now(bound, record.labels) for bound in bounds if record is not None}
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.proxy.contender import Shape
+from bench.proxy.contender import Address, Contender, Shape
 from bench.proxy.direct import DIRECT
 from bench.proxy.load import Heard, Load, run
 from bench.proxy.measure import Measured, measure_proxies
 from bench.proxy.purse import PURSE
 from bench.proxy.show import rows
+from engine.errors import NoAnswer
 
 SHAPES = (Shape(2, 1), Shape(2, 1, stream=True, event_ms=1))
 
@@ -93,3 +94,19 @@ async def answering(pieces: list[bytes], hangs_up: bool) -> AsyncIterator[int]:
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         yield server.sockets[0].getsockname()[1]
+
+
+async def test_a_contender_that_does_not_begin_is_told_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def opened(folder: Path, upstream_port: int) -> AsyncIterator[Address]:
+        raise NoAnswer("it was not ready")
+        yield
+
+    broken = Contender("Broken", "never begins", opened)
+    monkeypatch.setattr("bench.proxy.measure.SHAPES", SHAPES[:1])
+    monkeypatch.setattr("bench.proxy.measure.CONTENDERS", (broken, DIRECT))
+    measured = await measured_in(tmp_path, "")
+    assert measured.failed == {broken: "NoAnswer: it was not ready"}
+    assert list(measured.figures) == [(DIRECT, SHAPES[0])]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from auditor import Auditor, differences
 
 from engine.core.messages import AnyAsk, Entry, Held
+from engine.core.retell import retell
 from engine.core.tell import tell
 from engine.core.wallet import Wallet
 
@@ -14,6 +16,7 @@ class Trial:
 
     def __init__(self) -> None:
         self.wallet = Wallet(name="main")
+        self.replayed = Wallet(name="main")  # takes in what was told, as an engine that was not there
         self.auditor = Auditor()
         self.seq = 0
 
@@ -32,6 +35,10 @@ class Trial:
         assert not wrong, self._report(asks, wrong)
         self.wallet.check()
         self._within_limits(told)
+        stored = msgspec.json.decode(msgspec.json.encode(told), type=Entry)
+        if not retell(self.replayed, seq=self.seq, ts=ts, asks=asks, entry=stored, skipped=skipped):
+            raise AssertionError(self._report(asks, ["what was told is not taken in by who replays it"]))
+        assert self.replayed.dump() == self.wallet.dump(), self._report(asks, ["who replays it has another wallet"])
         return told
 
     def _report(self, asks: list[AnyAsk] | None, wrong: list[str]) -> str:

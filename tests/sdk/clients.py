@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 HERE = Path(__file__).parent
 FETCHED = HERE.parents[1] / ".venv" / "sdks"
@@ -22,6 +22,24 @@ FETCHED = HERE.parents[1] / ".venv" / "sdks"
 
 CALL_WAIT_S = 300.0  # a deadline for a process that starts on a busy machine, not a measurement
 LINE_BYTES_MAX = 1 << 22
+
+
+class Program(Protocol):
+    """What can run in a process of its own. One process serves all that share `script` and `packages`."""
+
+    @property
+    def script(self) -> str: ...
+
+    @property
+    def which(self) -> str:
+        """What a line of its script's calls it."""
+
+    @property
+    def packages(self) -> str: ...
+
+    def command(self) -> list[str]: ...
+
+    def environment(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True)
@@ -111,7 +129,7 @@ class Clients:
     def __init__(self) -> None:
         self._processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
 
-    async def ask(self, client: Client, does: str, **asked: Any) -> dict[str, Any]:
+    async def ask(self, client: Program, does: str, **asked: Any) -> dict[str, Any]:
         """What the client saw of one call."""
         process = await self._process(client)
         assert process.stdin is not None
@@ -123,7 +141,7 @@ class Clients:
         said: dict[str, Any] = json.loads(line)
         return said
 
-    async def _process(self, client: Client) -> asyncio.subprocess.Process:
+    async def _process(self, client: Program) -> asyncio.subprocess.Process:
         place = (client.script, client.packages)
         if place not in self._processes:
             self._processes[place] = await asyncio.create_subprocess_exec(

@@ -33,6 +33,7 @@ from engine.core.plan import Budget, Plan
 from engine.core.tell import read
 from engine.errors import NoAnswer, PurseError, Untrusted
 from engine.journal import Journal, Stored
+from engine.replaying import DECIDED_AGAIN
 from engine.service import Engine
 from engine.snapshots import Snapshots
 from projector.days.bucket import documents as documents_of
@@ -46,6 +47,7 @@ MIDNIGHT_NS = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp()) * NS
 CALM_WITHIN_S = 300.0  # of virtual time: far more than any retry, lapse or restart takes
 SAFE_WITHIN_S = 2.0  # what was settled is on the stream or on disk by then: 1 s, the door before it, the disk after it
 SNAPSHOTS_AFTER_S = (2.0, 10.0, 60.0)
+DECIDE_AGAIN = (0, 8, DECIDED_AGAIN)  # of the newest sequences, at an engine's start
 EVERYTHING = frozenset({"spool", "snapshots", "witness"})
 STORMS_S = (12.0, 30.0, 170.0)
 
@@ -145,6 +147,7 @@ class World:
         drawn_keeps = {kind for kind in sorted(EVERYTHING) if die.random() < 0.85}
         self.keeps = drawn_keeps if keeps is None else keeps
         self.snapshot_after_s = die.choice(SNAPSHOTS_AFTER_S)
+        self.decide_again = DECIDE_AGAIN[seed % len(DECIDE_AGAIN)]
         self.notes.spooling = "spool" in self.keeps
         self._befalls = befalls or World._troubling
         self.finished: set[str] = set()
@@ -316,6 +319,7 @@ class World:
                 patience_s=self.patience_s[number],
                 snapshots=self._snapshots(slot),
                 data=self._data(slot, "witness"),
+                decide_again=self.decide_again,
             )
             self.engines[slot.process.name] = engine
             await engine.run()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from fake_api import AT, KEY, STATUS, FakeApi, fake_api
 
 from commonpurse.__main__ import COMMANDS, purse
 from commonpurse.http import Api
+from engine.core.wallet import SCHEMA
 from engine.errors import NoAnswer
 
 
@@ -403,7 +405,20 @@ def test_every_command_of_the_table_is_there_and_explains_itself(name: str) -> N
 def test_version_names_the_program_its_rules_and_its_server() -> None:
     said = run_plain("--version").output
     assert said.startswith("commonpurse ")
-    assert "rules 1, nats-server v2." in said
+    assert "rules 1, stream 1, messages 1, snapshots 4, nats-server v2." in said
+
+
+@pytest.mark.parametrize("arguments", ["--version --json", "--json --version"])
+def test_version_is_data_too(arguments: str) -> None:
+    said = json.loads(run_plain(*arguments.split()).output)
+    assert said["nats_server"].startswith("2.")
+    assert {said[name] for name in ("rules", "stream", "messages")} == {1}
+    assert (said["snapshots"], said["commonpurse"]) == (SCHEMA, version("commonpurse"))
+
+
+def test_no_command_at_all_is_a_usage_error() -> None:
+    for arguments in ([], ["--json"]):
+        assert run_plain(*arguments).exit_code == 2
 
 
 def test_no_color_is_respected(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +118,28 @@ def test_the_server_takes_the_config_and_it_says_what_money_needs(tmp_path: Path
         assert needed in settings
 
 
-def test_the_image_does_not_run_as_root_and_has_no_secret_in_it() -> None:
-    dockerfile = (ROOT / "Dockerfile").read_text()
-    assert re.search(r"^USER (?!root)", dockerfile, re.MULTILINE)
-    assert "-slim" in dockerfile
-    assert {".env", "deploy/admin.key", ".git", "data"} <= set((ROOT / ".dockerignore").read_text().split())
+def test_it_is_what_the_compose_specification_allows() -> None:
+    checker = Path(sysconfig.get_path("scripts")) / "check-jsonschema"
+    command = [checker, "--builtin-schema", "vendor.compose-spec", ROOT / "compose.yaml"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@each_service
+def test_it_is_checked_as_what_it_is_and_not_as_a_wallet_in_one_piece(name: str) -> None:
+    check = SERVICES[name]["healthcheck"]
+    assert check == {"disable": True} or check["test"][0] == "CMD"
+
+
+@each_service
+def test_it_may_do_nothing_it_need_not_and_its_log_cannot_fill_the_disk(name: str) -> None:
+    service = SERVICES[name]
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert service["logging"]["options"]["max-size"]
+
+
+def test_the_admin_key_is_a_secret_of_the_webs_alone() -> None:
+    assert COMPOSE["secrets"] == {"admin-key": {"file": "deploy/admin.key"}}
+    given = {name: service["secrets"] for name, service in SERVICES.items() if "secrets" in service}
+    assert given == {name: [{"source": "admin-key", "target": "/data/admin.key"}] for name in ("web-1", "web-2")}
+    assert "install -m 644 /dev/stdin deploy/admin.key" in TEXT

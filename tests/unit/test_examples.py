@@ -291,9 +291,7 @@ async def test_calls_without_an_exact_cost_are_those_the_wallet_waits_for(seed: 
     stream = await exported(story(seed, steps=100))
     wallet = projected(stream).wallet
     found = {row["hold"]: row["state"] for row in run("holds_without_settle.sql")}
-    waiting = {
-        id: record.state for id, record in {**wallet.open, **wallet.provisional}.items() if record.ask is not None
-    }
+    waiting = {id: record.state for id, record in {**wallet.open, **wallet.provisional}.items() if not record.stray}
     assert waiting.items() <= found.items(), "and those that the wallet has forgotten"
     assert all(found[id] in ("lapsed", "estimated") for id in found.keys() - waiting.keys())
 

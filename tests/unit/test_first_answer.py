@@ -73,6 +73,14 @@ def another_plan(books: Books) -> None:
     books.change(shared=budget("5.00"), users=budget("0.70", each="user"))
 
 
+def renewed_plain(books: Books) -> None:
+    books.send(Renew("p", 1, amounts={"usd": 50}))
+
+
+def progress_plain(books: Books) -> None:
+    books.send(Settle("p", {"usd": 3}, final=False))
+
+
 @pytest.mark.parametrize("then", [nothing, others, asked_later, renewed, progress, another_unit, another_plan])
 def test_an_open_hold_answers_as_at_first(then: Callable[[Books], None]) -> None:
     books, first = held()
@@ -89,6 +97,45 @@ def test_a_stray_was_never_held() -> None:
     books = Books(plan=PLAN)
     books.estimate("a", "0.10")
     assert books.wallet.provisional["a"].first_answer() is None
+
+
+PLAIN = Hold("p", [Option({"usd": 5, "neurons": 0})], by=moment("09:00:05"), labels={"user": "u", "key": "k"})
+SAME = msgspec.structs.replace(PLAIN, by=PLAIN.by + 1, price_book="another", labels={"key": "k", "user": "u"})
+OTHERS = {
+    "other amounts": (msgspec.structs.replace(PLAIN, options=[Option({"usd": 6, "neurons": 0})]), "options"),
+    "a least": (msgspec.structs.replace(PLAIN, options=[Option({"usd": 5, "neurons": 0}, {"usd": 1})]), "options"),
+    "a grade": (msgspec.structs.replace(PLAIN, options=[Option({"usd": 5, "neurons": 0}, grade=0)]), "options"),
+    "a name": (msgspec.structs.replace(PLAIN, options=[Option({"usd": 5, "neurons": 0}, name="n")]), "options"),
+    "more options": (msgspec.structs.replace(PLAIN, options=PLAIN.options * 2), "options"),
+    "a time": (msgspec.structs.replace(PLAIN, ttl_s=600), "ttl_s"),
+    "another end": (msgspec.structs.replace(PLAIN, on_lapse="charge"), "on_lapse"),
+    "other labels": (msgspec.structs.replace(PLAIN, labels={"user": "v", "key": "k"}), "labels"),
+}
+
+
+@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("then", [nothing, renewed_plain, progress_plain])
+@pytest.mark.parametrize("kept", ["plain", *OTHERS])
+def test_an_open_hold_says_in_what_another_ask_differs(
+    kept: str, then: Callable[[Books], None], restored: bool
+) -> None:
+    """Whether its record keeps the ask or shows it by itself."""
+    books = Books(plan=PLAN)
+    books.at("09:00")
+    first = PLAIN if kept == "plain" else OTHERS[kept][0]
+    books.send(first)
+    record = books.wallet.open["p"]
+    assert (record.ask is None) == (kept in ("plain", "other amounts", "other labels"))
+    then(books)
+    if restored:
+        books.wallet = load(books.wallet.dump())
+    told = {other: books.send(msgspec.structs.replace(ask, by=books.ts)) for other, (ask, _) in OTHERS.items()}
+    if kept == "plain":
+        assert told == {other: [f"conflict: {field}"] for other, (_, field) in OTHERS.items()}
+        assert books.send(msgspec.structs.replace(SAME, by=books.ts)) == ["again: open"]
+    else:
+        assert told[kept] == ["again: open"]
+        assert books.send(msgspec.structs.replace(PLAIN, by=books.ts)) == [f"conflict: {OTHERS[kept][1]}"]
 
 
 def test_holds_with_the_same_labels_share_them() -> None:

@@ -20,11 +20,15 @@ from engine.core.documents import (
     Detail,
     Figure,
     Life,
+    Noted,
+    NotedAt,
+    NotedPage,
     Point,
     Reading,
     Sealed,
     Series,
     Spent,
+    Standing,
     Status,
     TriedTarget,
     WalletDay,
@@ -159,6 +163,9 @@ ASKS: list[AnyAsk] = [
     ),
     ApplyPlan("p", TIERED, "d1"),
     ApplyPlan("p", GUARDED, "d1"),
+    Hold("a", [Option({"usd": 400})], 5_000, memo='{"k":"é"}'),
+    Settle("a", {"usd": 300}, memo="why"),
+    Renew("a", 1, memo="why"),
 ]
 
 STORED_ASKS = """
@@ -239,6 +246,12 @@ STORED_ASKS = """
  "tzdata":"2026.1","guards":{"leaked":{"label":"key","more_than":12,"within_s":86400,"action":"revoke","for_s":0,
  "distinct":"origin"},"storm":{"label":"user","more_than":30,"within_s":60,"action":"cool","for_s":300,
  "distinct":null}}},"replaces":"d1"}
+
+{"ask":"hold","id":"a","options":[{"amounts":{"usd":400}}],"by":5000,"memo":"{\\"k\\":\\"é\\"}"}
+
+{"ask":"settle","hold":"a","amounts":{"usd":300},"memo":"why"}
+
+{"ask":"renew","hold":"a","n":1,"memo":"why"}
 """
 
 OUTCOMES: list[AnyOutcome] = [
@@ -471,6 +484,32 @@ CARRIED: list[msgspec.Struct] = [
     Series(300, [], Point(0, 2)),
     WalletDay("2026-11-30", 8),
     WalletDay("2026-11-30", 8, {"late": 1}, 2, 3, 4, 5),
+    Standing("jev", "usd", "2026-11-30", 0, 86_400, 1_000),
+    Standing("users", "usd", "2026-11-30", 0, 86_400, 1_000, 1, 2, 3, "alice"),
+    Noted("n/a", 1, "why", {"user": "alice"}, 7, 1_000, "open"),
+    Noted(
+        "n/a",
+        1,
+        "why",
+        {"user": "alice"},
+        7,
+        1_000,
+        "settled",
+        {"usd": 400},
+        {"usd": 300},
+        601_000,
+        ["more"],
+        1,
+        2_000,
+        "done",
+        True,
+        "n/b",
+        9_000,
+    ),
+    NotedAt(7),
+    NotedAt(7, Noted("n/a", 1, "why", {}, 7, 1_000, "open")),
+    NotedPage("n"),
+    NotedPage("n", 4, True),
 ]
 
 STORED_CARRIED = """
@@ -569,6 +608,25 @@ STORED_CARRIED = """
 {"day":"2026-11-30","seq":8}
 
 {"day":"2026-11-30","seq":8,"refused":{"late":1},"conflicts":2,"invalid":3,"unknown":4,"forgotten":5}
+
+{"budget":"jev","unit":"usd","period":"2026-11-30","start":0,"resets_at":86400,"limit":1000}
+
+{"budget":"users","unit":"usd","period":"2026-11-30","start":0,"resets_at":86400,"limit":1000,"settled":1,
+ "held":2,"extra":3,"each":"alice"}
+
+{"id":"n/a","number":1,"memo":"why","labels":{"user":"alice"},"first":7,"at":1000,"state":"open"}
+
+{"id":"n/a","number":1,"memo":"why","labels":{"user":"alice"},"first":7,"at":1000,"state":"settled",
+ "amounts":{"usd":400},"charged":{"usd":300},"expires_at":601000,"renewed":["more"],"renewals":1,
+ "ended_at":2000,"ended":"done","released":true,"hold":"n/b","forget_at":9000}
+
+{"upto":7}
+
+{"upto":7,"noted":{"id":"n/a","number":1,"memo":"why","labels":{},"first":7,"at":1000,"state":"open"}}
+
+{"namespace":"n"}
+
+{"namespace":"n","beyond":4,"newest":true}
 """
 
 SEALED = (

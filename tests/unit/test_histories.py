@@ -10,6 +10,7 @@ from histories.reading import NAMES, asked, balances, expected, history, skipped
 
 from engine.core.chain import GENESIS, Covered, link, open_sealed
 from engine.core.messages import Entry, Told
+from engine.core.retell import retell
 from engine.core.tell import fold, tell
 from engine.core.wallet import Wallet
 
@@ -48,6 +49,14 @@ def test_a_history_ends_in_its_balances(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_folding_and_deciding_a_history_give_the_same_wallet_to_the_byte(name: str) -> None:
     assert refolded(name).dump() == retold(name)[0].dump()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_history_is_replayed_as_it_was_told_to_the_byte(name: str) -> None:
+    wallet, passed = Wallet(), skipped(name)
+    for (line, asks), entry in zip(asked(name), told(name), strict=True):
+        assert retell(wallet, seq=line.seq, ts=line.ts, asks=asks, entry=entry, skipped=line.seq in passed)
+    assert wallet.dump() == retold(name)[0].dump()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from wallets import SECOND, TODAY, Books, budget, moment
 
+from engine.core import closed as closed_holds
 from engine.core import memory
 from engine.core.closed import Closed, ClosedRecord, Columns
 from engine.core.memory import Memory
@@ -132,6 +133,37 @@ def test_a_dump_of_closed_holds_does_not_depend_on_how_they_lay_in_buckets(
         closed = remembering()
         restored = read_back(closed)
     assert closed.dump(0) == restored.dump(0) == remembering().dump(0)
+
+
+@pytest.mark.parametrize("places", [1, 2, 7, 2**21])
+def test_ids_that_share_a_place_in_the_table_of_marks_are_told_apart(
+    places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty buckets, of which the older are let go: at any time more than there are bits."""
+    monkeypatch.setattr(closed_holds, "MARKS", places)
+    monkeypatch.setattr(memory, "BUCKET_IDS_MAX", 2)
+    closed, plain = Closed(), Memory[ClosedRecord]()
+    for n in range(60):
+        record = ClosedRecord("settled", {"usd": n}, changed=n, forget_at=30 + n, ended_by=n if n % 5 == 0 else None)
+        for remembered in (closed, plain):
+            remembered.put(f"x{n}", record)
+            remembered.let_go(n)
+        if n % 10 == 0:
+            closed.reopen(f"x{n}")
+            plain.pop(f"x{n}")
+        assert [closed.get(f"x{k}", n) for k in range(62)] == [plain.get(f"x{k}", n) for k in range(62)]
+    assert [read_back(closed, 59).get(f"x{k}", 59) for k in range(62)] == [plain.get(f"x{k}", 59) for k in range(62)]
+
+
+def test_a_mark_is_taken_off_before_another_bucket_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "BUCKET_IDS_MAX", 1)
+    closed = Closed()
+    for n in range(30):
+        closed.add(f"x{n}", ClosedRecord("settled", {"usd": n}, changed=n, forget_at=n + 2))
+        closed.let_go(n)
+        marked = len(closed._marks) - closed._marks.count(0)
+        assert 1 <= marked <= 8
+    assert len(closed._buckets) == 2
 
 
 def test_an_id_that_ends_again_and_again_does_not_pile_up_buckets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ TABLED = {
     ),
     "web": ("",),
     "web/proxy": ("",),
+    "web/cycles": ("",),
     "web/pages": ("",),
     "commonpurse": ("", "client/", "integrations/"),
     "examples": ("",),

@@ -163,6 +163,6 @@ def test_an_entry_comes_back_from_its_bytes() -> None:
 
 
 def _hold(books: Books, id: str) -> Hold:
-    ask = books.wallet.open[id].ask
+    ask = books.wallet.open[id].first_ask()
     assert ask is not None
     return msgspec.structs.replace(ask, by=books.ts + SECOND)
