@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+import msgspec
 from aiohttp import web
 
 from web.keyring import Keyring
@@ -49,8 +49,7 @@ _SCHEME = "bearer "
 _NOBODYS_HASH = hash_of("")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """`name` goes on record as who did it. `role`: None for anybody. `key`: the short id.
 
     `namespace`: what its holds' ids begin with on the stream. `labels`: what its key says of it. `may_name`: which of
@@ -61,7 +60,7 @@ class Caller:
     role: Role | None = None
     key: str = ""
     namespace: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     may_name: frozenset[str] = frozenset()
     ended: Literal["revoked", "expired"] | None = None
 
@@ -99,12 +98,11 @@ ANYBODY: Final = Caller()
 
 def of_key(key: Key, now: int) -> Caller:
     """Whoever brings this key."""
-    if key.role == "admin":
-        return replace(ADMIN, name=key.name, key=key.id, labels=key.claims, ended=key.ended(now))
-    spends = key.role == "spend"
+    admin, spends = key.role == "admin", key.role == "spend"
     return Caller(
-        name=key.name, role=key.role, key=key.id, namespace="" if key.role == "audit" else key.namespace,
-        labels=key.claims if spends else {}, may_name=frozenset(key.names), ended=key.ended(now),
+        name=key.name, role=key.role, key=key.id, namespace="" if key.role in ("admin", "audit") else key.namespace,
+        labels=key.claims if admin or spends else {},
+        may_name=AUTHENTICATED_LABELS if admin else frozenset(key.names), ended=key.ended(now),
     )  # fmt: skip
 
 
@@ -131,7 +129,7 @@ class Gate:
         self.check(caller, access)
         if caller.role == "spend":
             origin = self._visitors.origin(request, self._keys.origin_secret)
-            return replace(caller, labels={**caller.labels, "origin": origin})
+            return msgspec.structs.replace(caller, labels={**caller.labels, "origin": origin})
         return caller
 
     async def admit_key(self, said: str, access: Access) -> Caller:

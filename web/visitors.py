@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from socket import AF_INET, inet_pton
 from typing import TypeAlias
 
 from aiohttp import web
@@ -59,7 +60,7 @@ class Visitors:
     def _address(self, request: web.Request) -> Address | None:
         """From the peer outwards: the first that is no proxy of ours, or the last that can be read."""
         address = _address_of(request.remote or "")
-        for said in _outwards(request):
+        for said in _outwards(request) if self._trusted else ():
             if address is None or not self._trusts(address):
                 break
             farther = _address_of(said)
@@ -89,6 +90,10 @@ def _address_of(text: str) -> Address | None:
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
+    try:
+        return IPv4Address(inet_pton(AF_INET, text))  # what nearly all are, in a fifth of the time
+    except (OSError, ValueError):
+        pass
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

@@ -9,19 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.core.amounts import round_up
 from engine.core.limits import AMOUNT_MAX
-from engine.prices.price import (
-    AUDIO_KINDS,
-    INPUT_KINDS,
-    OUTPUT_KINDS,
-    PARTS,
-    PICO_PER_MICRO,
-    PICO_PER_NANO,
-    Price,
-    Rates,
-    counts,
-    dearest,
-    price_at,
-)
+from engine.prices.price import PICO_PER_MICRO, PICO_PER_NANO, Dearest, Line, Price, price_at
 from engine.prices.usage import Usage
 
 NEURONS_MARGIN = 3
@@ -29,10 +17,6 @@ NEURONS_MARGIN = 3
 
 OUTPUT_TOKENS_MAX = 1_000_000_000
 """What `affordable_output_tokens` answers where output costs nothing."""
-
-_MOST_SPECIAL_FIRST = sorted(
-    (kind for kinds in (INPUT_KINDS, OUTPUT_KINDS) for kind in kinds), key=lambda kind: len(PARTS.get(kind, ()))
-)
 
 
 def cost(price: Price, usage: Usage) -> dict[str, int]:
@@ -42,10 +26,10 @@ def cost(price: Price, usage: Usage) -> dict[str, int]:
     their whole, as a provider may report them, are each charged.
     """
     amounts: dict[str, int] = {}
-    pico_usd = _total(price.usd_rates(batch=usage.batch, service=usage.service), usage)
+    pico_usd = _total(price.usd_lines(batch=usage.batch, service=usage.service), usage)
     per_neuron = price.neuron_pico_usd
     if price.neurons is not None:
-        amounts["neurons"] = round_up(_total(price.neurons, usage), PICO_PER_MICRO)
+        amounts["neurons"] = round_up(_total(price.neuron_lines, usage), PICO_PER_MICRO)
     elif per_neuron is not None:
         amounts["neurons"] = round_up(pico_usd * PICO_PER_MICRO, per_neuron)
     if usage.neurons is not None:
@@ -97,16 +81,17 @@ def affordable_output_tokens(
     return max(-1, min(most))
 
 
-def _total(rates: Rates, usage: Usage) -> int:
-    """What it comes to: each token once, at the price of the most special kind that has one."""
-    counted = counts(usage)
+def _total(lines: Iterable[Line], usage: Usage) -> int:
+    """What it comes to."""
     left: dict[str, int] = {}
-    for kind in _MOST_SPECIAL_FIRST:
-        if kind in rates:
-            parts = sum(left[part] for part in PARTS.get(kind, ()) if part in left)
-            left[kind] = max(0, counted[kind] - parts)
-    left |= {kind: counted[kind] for kind in ("call", "web_search", "storage_search") if kind in rates}
-    return sum(count * price_at(rates[kind], counted["input"]) for kind, count in left.items())
+    total = 0
+    for kind, count, price, parts in lines:
+        own = max(0, count(usage))
+        for part in parts:
+            own -= left[part]
+        left[kind] = max(0, own)
+        total += left[kind] * price_at(price, usage.input_tokens)
+    return total
 
 
 class _Bound:
@@ -142,25 +127,18 @@ def _bounds(
     counted = {"call": calls, "web_search": web_searches, "storage_search": storage_searches}
     margin = NEURONS_MARGIN if price.neurons is not None or price.neuron_pico_usd is not None else 1
 
-    def bound(rates: Iterable[Rates], per: int, times: int = 1) -> _Bound:
-        ways = list(rates)
-        fixed = tokens * _dearest_of(ways, INPUT_KINDS, tokens, audio=audio)
-        fixed += sum(count * _dearest_of(ways, (kind,), tokens, audio=audio) for kind, count in counted.items())
-        return _Bound(
-            fixed * margin * times, _dearest_of(ways, OUTPUT_KINDS, tokens, audio=audio) * margin * times, per
-        )
+    def bound(rates: Dearest, per: int, times: int) -> _Bound:
+        fixed = tokens * price_at(rates.input, tokens)
+        for kind, how_many in counted.items():
+            fixed += how_many * price_at(rates.counted[kind], tokens)
+        return _Bound(fixed * times, price_at(rates.output, tokens) * times, per)
 
     found: dict[str, _Bound] = {}
-    dollars = [price.usd_rates(service=service), price.usd_rates(service=service, batch=True)]
     if price.usd is not None:
-        found["usd"] = bound(dollars, PICO_PER_NANO)
+        found["usd"] = bound(price.dearest_usd(audio=audio, service=service), PICO_PER_NANO, margin)
     if price.neurons is not None:
-        found["neurons"] = bound([price.neurons], PICO_PER_MICRO)
+        found["neurons"] = bound(price.dearest_neurons(audio=audio), PICO_PER_MICRO, margin)
     elif price.neuron_pico_usd is not None:
-        found["neurons"] = bound(dollars, price.neuron_pico_usd, times=PICO_PER_MICRO)
+        dollars = price.dearest_usd(audio=audio, service=service)
+        found["neurons"] = bound(dollars, price.neuron_pico_usd, margin * PICO_PER_MICRO)
     return found
-
-
-def _dearest_of(ways: Iterable[Rates], kinds: Iterable[str], input_tokens: int, *, audio: bool) -> int:
-    wanted = [kind for kind in kinds if audio or kind not in AUDIO_KINDS]
-    return max((dearest(rates[kind], input_tokens) for rates in ways for kind in wanted if kind in rates), default=0)

@@ -5,8 +5,10 @@ A missing kind is priced like what it is a part of: cached tokens without a pric
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -47,9 +49,34 @@ COUNTED_KINDS = ("call", "web_search", "storage_search")
 KINDS = (*TOKEN_KINDS, *COUNTED_KINDS)
 AUDIO_KINDS = frozenset({"input_audio", "cache_audio_read", "output_audio"})
 
+_MOST_SPECIAL_FIRST = (*sorted(TOKEN_KINDS, key=lambda kind: len(PARTS.get(kind, ()))), *COUNTED_KINDS)
 
-class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The prices of one model. `usd` or `neurons` is None where the model is not priced in that unit."""
+
+class Line(NamedTuple):
+    """One line of a sum: all of a kind but its `parts`, which have lines of their own before it.
+
+    `count`: how many there were with the parts, below zero where a provider reports so.
+    """
+
+    kind: str
+    count: Callable[[Usage], int]
+    price: int | Steps
+    parts: tuple[str, ...]
+
+
+class Dearest(NamedTuple):
+    """The most that one of anything can cost in a call with at most so many input tokens, at any of several rates."""
+
+    input: int | Steps
+    output: int | Steps
+    counted: Mapping[str, int | Steps]
+
+
+class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
+    """The prices of one model. `usd` or `neurons` is None where the model is not priced in that unit.
+
+    What follows from its rates alone is worked out once.
+    """
 
     provider: str
     model: str
@@ -72,7 +99,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Whether this service tier has a price of its own here; the standard one ("") always has."""
         return not service or service in self.variants
 
-    @property
+    @cached_property
     def hears(self) -> bool:
         """Whether sound has a price. A model that takes sound bills it dearer than text, at up to forty times."""
         return bool(AUDIO_KINDS & {*(self.usd or {}), *(self.neurons or {})})
@@ -83,6 +110,37 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         for variant in (service, "batch" if batch else ""):
             rates |= self.variants.get(variant, {})
         return rates
+
+    def usd_lines(self, *, batch: bool = False, service: str = "") -> tuple[Line, ...]:
+        """What the dollars of a call that ran so are the sum of."""
+        ran = (batch, service if service in self.variants else "")
+        if ran not in self._usd_lines:
+            self._usd_lines[ran] = _lines(self.usd_rates(batch=batch, service=service))
+        return self._usd_lines[ran]
+
+    @cached_property
+    def _usd_lines(self) -> dict[tuple[bool, str], tuple[Line, ...]]:
+        return {}
+
+    @cached_property
+    def neuron_lines(self) -> tuple[Line, ...]:
+        """What the neurons of a call are the sum of."""
+        return _lines(self.neurons or {})
+
+    def dearest_usd(self, *, audio: bool, service: str = "") -> Dearest:
+        """The dearest dollars of a call on this service tier, as a batch or not. `audio`: it may carry sound."""
+        ways = (audio, service if service in self.variants else "")
+        if ways not in self._dearest_usd:
+            rates = [self.usd_rates(service=service), self.usd_rates(service=service, batch=True)]
+            self._dearest_usd[ways] = _dearest_of(rates, audio=audio)
+        return self._dearest_usd[ways]
+
+    @cached_property
+    def _dearest_usd(self) -> dict[tuple[bool, str], Dearest]:
+        return {}
+
+    def dearest_neurons(self, *, audio: bool) -> Dearest:
+        return _dearest_of([self.neurons or {}], audio=audio)
 
 
 def price_at(steps: int | Steps, input_tokens: int) -> int:
@@ -96,34 +154,34 @@ def price_at(steps: int | Steps, input_tokens: int) -> int:
     return found
 
 
-def dearest(steps: int | Steps, input_tokens: int) -> int:
-    """The highest price of one in any call with at most so many input tokens."""
-    return max(price for above, price in _steps(steps) if above == 0 or input_tokens > above)
+_COUNTS: Mapping[str, Callable[[Usage], int]] = {
+    "call": attrgetter("calls"),
+    "web_search": attrgetter("web_searches"),
+    "storage_search": attrgetter("storage_searches"),
+    **{kind: attrgetter(f"{kind}_tokens") for kind in TOKEN_KINDS},
+    "cache_write": lambda usage: max(0, usage.cache_write_tokens) + max(0, usage.cache_write_1h_tokens),
+}
 
 
-def counts(usage: Usage) -> dict[str, int]:
-    """How many there were of each kind, wholes with their parts. What a provider reports below zero is zero."""
-    found = {
-        "input": usage.input_tokens,
-        "cache_read": usage.cache_read_tokens,
-        "cache_write": max(0, usage.cache_write_tokens) + max(0, usage.cache_write_1h_tokens),
-        "cache_write_1h": usage.cache_write_1h_tokens,
-        "input_audio": usage.input_audio_tokens,
-        "cache_audio_read": usage.cache_audio_read_tokens,
-        "input_image": usage.input_image_tokens,
-        "cache_image_read": usage.cache_image_read_tokens,
-        "input_video": usage.input_video_tokens,
-        "output": usage.output_tokens,
-        "output_audio": usage.output_audio_tokens,
-        "output_image": usage.output_image_tokens,
-        "output_video": usage.output_video_tokens,
-        "output_reasoning": usage.output_reasoning_tokens,
-        "output_citation": usage.output_citation_tokens,
-        "call": usage.calls,
-        "web_search": usage.web_searches,
-        "storage_search": usage.storage_searches,
-    }
-    return {kind: max(0, count) for kind, count in found.items()}
+def _lines(rates: Rates) -> tuple[Line, ...]:
+    """Each token once, at the price of the most special kind that has one."""
+    return tuple(
+        Line(kind, _COUNTS[kind], rates[kind], tuple(part for part in PARTS.get(kind, ()) if part in rates))
+        for kind in _MOST_SPECIAL_FIRST
+        if kind in rates
+    )
+
+
+def _dearest_of(ways: Iterable[Rates], *, audio: bool) -> Dearest:
+    def highest(*kinds: str) -> int | Steps:
+        wanted = [kind for kind in kinds if audio or kind not in AUDIO_KINDS]
+        found = sorted(step for rates in ways for kind in wanted if kind in rates for step in _steps(rates[kind]))
+        rising: dict[int, int] = {0: 0}
+        for above, price in found:
+            rising[above] = max(price, *rising.values())
+        return tuple(rising.items()) if len(rising) > 1 else rising[0]
+
+    return Dearest(highest(*INPUT_KINDS), highest(*OUTPUT_KINDS), {kind: highest(kind) for kind in COUNTED_KINDS})
 
 
 def _steps(steps: int | Steps) -> Steps:

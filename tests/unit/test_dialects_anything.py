@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engine.prices import Usage
@@ -84,6 +84,7 @@ def test_any_answer_is_a_report_or_none(path: str, answer: object) -> None:
 @pytest.mark.parametrize("path", STREAMS)
 @often
 @given(events=st.lists(values, max_size=8), names=st.sampled_from(("", "error", "message_delta")))
+@example(events=[{"type": [None], "response": {}}], names="")
 def test_any_events_pass_and_are_counted(path: str, events: list[object], names: str) -> None:
     call = Call(model="gpt-4o-mini", input_tokens=lambda model: 5, output_tokens=9, stream=True)
     dialect = STREAMS[path]

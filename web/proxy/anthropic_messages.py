@@ -111,15 +111,15 @@ def _check_bounded(body: Mapping[str, object]) -> None:
             raise unbounded(name, "this has another price than the one known here")
     tools = body.get("tools")
     for at, tool in enumerate(tools if isinstance(tools, list) else []):
-        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        kind = tool.get("type") if isinstance(tool, dict) else None
         if kind not in (None, "custom") and not str(kind).startswith(_CLIENT_TOOLS):
             raise unbounded(f"tools[{at}]", _RUN_THERE)
     if _offers_tools(body.get("messages")):
         raise unbounded("messages", _RUN_THERE)
     management = body.get("context_management")
-    edits = management.get("edits") if isinstance(management, Mapping) else None
+    edits = management.get("edits") if isinstance(management, dict) else None
     for at, edit in enumerate(edits if isinstance(edits, list) else []):
-        if not (isinstance(edit, Mapping) and str(edit.get("type")).startswith(_BOUNDED_EDITS)):
+        if not (isinstance(edit, dict) and str(edit.get("type")).startswith(_BOUNDED_EDITS)):
             raise unbounded(f"context_management.edits[{at}]", "it is billed beside the answer")
 
 
@@ -128,7 +128,7 @@ def _offers_tools(messages: object) -> bool:
     left: list[object] = [messages]
     while left:
         said = left.pop()
-        if isinstance(said, Mapping):
+        if isinstance(said, dict):
             kind = said.get("type")
             if isinstance(kind, str) and _DATED_TOOL.fullmatch(kind) and not kind.startswith(_CLIENT_TOOLS):
                 return True
@@ -144,7 +144,7 @@ def _offers_tools(messages: object) -> bool:
 def _thinks(body: Mapping[str, object], model: str) -> bool:
     """Whether tokens may be billed that no stream shows: thinking may be summed up, or left out."""
     thinking = body.get("thinking")
-    if isinstance(thinking, Mapping):
+    if isinstance(thinking, dict):
         return thinking.get("type") != "disabled"
     return _THINKS_ONLY_WHEN_ASKED.match(model) is None
 
@@ -155,8 +155,8 @@ def _thinking_within(body: Mapping[str, object], way: Way) -> Mapping[str, objec
     A budget must stay below the cap. A client whose own cap was below it already has its reasons.
     """
     thinking, asked = body.get("thinking"), body.get("max_tokens")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
-    if not isinstance(thinking, Mapping) or type(budget) is not int or type(asked) is not int:
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    if not isinstance(thinking, dict) or type(budget) is not int or type(asked) is not int:
         return None
     if budget >= asked or budget < way.output_tokens:
         return None

@@ -35,7 +35,7 @@ class MessageMeter(Meter):
 
     def feed(self, event: Event) -> Sequence[bytes]:
         said = read_json(event.data) if event.data is not None else None
-        if isinstance(said, Mapping):
+        if isinstance(said, dict):
             self._count(said)
         return [event.raw]
 
@@ -60,14 +60,14 @@ class MessageMeter(Meter):
                 self.failed = True
 
     def _start(self, message: object) -> None:
-        if isinstance(message, Mapping):
+        if isinstance(message, dict):
             self._message = message
             self._said = merged({}, message.get("usage"))
             self.partial = usage_of(self._said)
             self.reading = reading_of({"model": message.get("model")})
 
     def _see(self, part: object) -> None:
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             return
         for name in _SHOWN:
             text = part.get(name)
@@ -80,7 +80,7 @@ class MessageMeter(Meter):
         self._said = merged(self._said, usage)
         self._totals = True
         self.partial = usage_of(self._said)
-        if isinstance(delta, Mapping) and delta.get("stop_reason") is not None:
+        if isinstance(delta, dict) and delta.get("stop_reason") is not None:
             self._final()
 
     def _final(self) -> None:

@@ -10,7 +10,7 @@ from web.proxy.dialect import Reading
 
 def reading_of(message: object, said: Mapping[str, object] | None = None) -> Reading:
     """Of a message; `said` where its usage has come to be known otherwise, in later events."""
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return Reading()
     usage = message.get("usage") if said is None else said
     model = message.get("model")
@@ -22,7 +22,7 @@ def usage_of(said: object) -> Usage | None:
 
     Its own `input_tokens` leave out what was cached; here everything that went in is in it.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(said, dict):
         return None
     output = _count(said, "output_tokens")
     read = _count(said, "cache_read_input_tokens") or 0
@@ -49,7 +49,7 @@ def says_output(said: object) -> bool:
 
 def _written(parts: object, written: int) -> tuple[int, int]:
     """What was written to a cache, and how much of it for an hour: the dearer, and so whatever the parts leave out."""
-    if not isinstance(parts, Mapping):
+    if not isinstance(parts, dict):
         return written, 0  # without parts there are only the usual five minutes
     for_5m = _count(parts, "ephemeral_5m_input_tokens") or 0
     for_1h = _count(parts, "ephemeral_1h_input_tokens") or 0
@@ -59,20 +59,20 @@ def _written(parts: object, written: int) -> tuple[int, int]:
 
 def merged(before: Mapping[str, object], later: object) -> dict[str, object]:
     """Later events say totals so far of some counts: they take the place of those before, and null is silence."""
-    if not isinstance(later, Mapping):
+    if not isinstance(later, dict):
         return dict(before)
     return {**before, **{name: count for name, count in later.items() if count is not None}}
 
 
 def _more_was_run(said: object) -> bool:
     """Whether parts of it were run that the totals leave out (a summary, another model)."""
-    rounds = said.get("iterations") if isinstance(said, Mapping) else None
+    rounds = said.get("iterations") if isinstance(said, dict) else None
     return isinstance(rounds, list) and any(
-        not isinstance(each, Mapping) or each.get("type") != "message" for each in rounds
+        not isinstance(each, dict) or each.get("type") != "message" for each in rounds
     )
 
 
 def _count(said: object, name: str) -> int | None:
     """A count as it must be: a whole number, not below zero."""
-    found = said.get(name) if isinstance(said, Mapping) else None
+    found = said.get(name) if isinstance(said, dict) else None
     return found if type(found) is int and found >= 0 else None

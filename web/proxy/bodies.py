@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 
 import msgspec
 from aiohttp import web
@@ -124,16 +125,21 @@ def path_of(name: str, *, field: str) -> str:
     return name
 
 
-def check_spelling(value: Mapping[str, object], fields: Iterable[str]) -> None:
+def check_spelling(value: Mapping[str, object], fields: tuple[str, ...]) -> None:
     """Refuse a member that differs from one of these by its case alone: some providers would follow it, we would not.
 
     Raises `Declined` 400.
     """
-    meant = {field.lower(): field for field in fields}
+    meant = _in_lower_case(fields)
     for name in value:
         field = meant.get(name.lower())
         if field is not None and field != name:
             raise bad(field, "this field is written in another case")
+
+
+@cache  # one for each dialect
+def _in_lower_case(fields: tuple[str, ...]) -> Mapping[str, str]:
+    return {field.lower(): field for field in fields}
 
 
 # --- what dialects read in it -----------------------------------------------------------------------------------------

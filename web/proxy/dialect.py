@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from engine.prices import Usage
 from web.proxy.bodies import Body
@@ -22,18 +23,16 @@ from web.proxy.refusals import Refusal
 from web.proxy.sse import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     """What a client sent, as far as a dialect may look at it. `match`: the variable parts of the route's path."""
 
     body: Body
-    match: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    match: Mapping[str, str] = {}
+    query: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """How large one call could become.
 
     `input_tokens`: a model -> an upper bound of all tokens that go in, were the call made with it. `output_tokens`: the
@@ -56,25 +55,22 @@ class Call:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(msgspec.Struct, frozen=True):
     """One way to make the call: with this model, and at most so many output tokens a choice."""
 
     model: str
     output_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """What is sent: `path` is appended to the upstream's `base_url`, `headers` are sent beside our own."""
 
     path: str
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What an answer says of itself.
 
     `usage`: as reported, None if it is not there. `model`: the one that really answered, "" if it does not say.

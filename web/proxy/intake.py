@@ -19,6 +19,7 @@ _IMAGES = frozenset({"image_url", "input_image", "image"})
 _FILES = frozenset({"file", "input_file", "document", "container_upload"})
 _SOUNDS = frozenset({"input_audio", "audio"})
 _PLAIN_TEXTS = frozenset({"text", "input_text", "output_text"})
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class Intake:
         if offered:
             self.more_tokens += tokens.TOOLS_TOKENS_MAX
         for tool in offered:
-            described = isinstance(tool, Mapping) and bool({"function", "input_schema", "parameters"} & tool.keys())
+            described = isinstance(tool, dict) and bool({"function", "input_schema", "parameters"} & tool.keys())
             self.more_tokens += tokens.TOOL_TOKENS_MAX if described else tokens.PROVIDER_TOOL_TOKENS_MAX
             self.json(tool)
 
@@ -76,7 +77,7 @@ class Intake:
         waiting = [value]
         while waiting:
             item = waiting.pop()
-            if isinstance(item, Mapping):
+            if isinstance(item, dict):
                 self.more_tokens += tokens.MEMBER_TOKENS_MAX * (1 + len(item))
                 waiting += [*item, *item.values()]
             elif isinstance(item, list | tuple):
@@ -86,13 +87,13 @@ class Intake:
                 self._escaped(item if isinstance(item, str) else str(item))
 
     def _escaped(self, text: str) -> None:
-        self.text(json.dumps(text, ensure_ascii=False)[1:-1])
+        self.text(_as_json(text)[1:-1])
 
     def _message(self, message: object) -> None:
         self.more_tokens += tokens.MESSAGE_TOKENS_MAX
         if isinstance(message, str):
             self.text(message)
-        elif isinstance(message, Mapping) and "content" in message and "type" not in message:
+        elif isinstance(message, dict) and "content" in message and "type" not in message:
             for name, member in message.items():
                 if name == "content":
                     self._content(member)
@@ -109,7 +110,7 @@ class Intake:
         elif isinstance(content, list | tuple):
             for part in content:
                 self._content(part, depth + 1)
-        elif isinstance(content, Mapping):
+        elif isinstance(content, dict):
             self._part(content, depth)
         elif content is not None:
             self.json(content)
@@ -149,7 +150,7 @@ class Intake:
 
     def _file(self, part: Mapping[str, object], depth: int) -> None:
         source = part.get("source")
-        if isinstance(source, Mapping) and source.get("type") in ("text", "content"):
+        if isinstance(source, dict) and source.get("type") in ("text", "content"):
             self._unknown({name: member for name, member in part.items() if name != "source"}, depth)
             self._content(source.get("content") if source["type"] == "content" else source.get("data"), depth + 1)
             return
@@ -164,7 +165,7 @@ def _characters(value: object) -> int:
         item = waiting.pop()
         if isinstance(item, str):
             found += len(item)
-        elif isinstance(item, Mapping):
+        elif isinstance(item, dict):
             waiting += item.values()
         elif isinstance(item, list | tuple):
             waiting += item

@@ -6,7 +6,6 @@ Whatever has no bound that we know, or no price in the book, is refused by its f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
 
 from web.proxy.bodies import check_spelling, count_of, flag_of, text_of
 from web.proxy.dialect import Call, Incoming, Meter, Outgoing, Provider, Reading, Way
@@ -59,14 +58,14 @@ class ChatCompletions:
             incoming.body.member("stream_options")
         caps = [cap for cap in (count_of(body, field) for field in CAPS) if cap is not None]
         choices = [count_of(body, field, most=CHOICES_MAX) or 1 for field in ("n", "best_of")]
-        intake = cache(partial(_intake, body))
+        intake = _intake(body, model)
         return Call(
             model=model,
-            input_tokens=lambda asked: intake(asked).most_tokens(),
+            input_tokens=lambda asked: (intake if asked == model else _intake(body, asked)).most_tokens(),
             output_tokens=min(caps, default=None),
             choices=max(choices),
             stream=stream,
-            audio=_may_sound(body, model) or intake(model).audio,
+            audio=_may_sound(body, model) or intake.audio,
             service=service_of(body.get("service_tier")),
             hidden=hides_tokens(model),
         )
@@ -80,7 +79,7 @@ class ChatCompletions:
         return Outgoing(self.path, body.with_(**changed))
 
     def reading(self, answer: object, headers: Mapping[str, str]) -> Reading:
-        if not isinstance(answer, Mapping):
+        if not isinstance(answer, dict):
             return Reading()
         usage = chat_usage(answer.get("usage"), service=answer.get("service_tier"))
         return Reading(usage, str(answer.get("model") or ""))
@@ -90,7 +89,7 @@ class ChatCompletions:
 
     def meter(self, incoming: Incoming, call: Call, way: Way, headers: Mapping[str, str]) -> Meter:
         asked = incoming.body.value.get("stream_options")
-        return ChatMeter(call, way, shows_usage=isinstance(asked, Mapping) and asked.get("include_usage") is True)
+        return ChatMeter(call, way, shows_usage=isinstance(asked, dict) and asked.get("include_usage") is True)
 
     def error_event(self, refusal: Refusal, *, request_id: str) -> bytes:
         return OPENAI.error_event(refusal, request_id=request_id)
@@ -104,7 +103,7 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
             intake.messages(value)
         elif field in ("tools", "functions") and value is not None:
             intake.tools(value)
-        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | Mapping | list):
+        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | dict | list):
             intake.json(value)
     return intake
 

@@ -39,14 +39,14 @@ class ChatMeter(Meter):
             self._end()
             return [event.raw]
         chunk = read_json(event.data)
-        if not isinstance(chunk, Mapping):
+        if not isinstance(chunk, dict):
             return [event.raw]
         self.failed = self.failed or event.name == "error" or bool(chunk.get("error"))
         choices = chunk.get("choices")
         choices = choices if isinstance(choices, list) else []
         self._note_head(chunk)
         for choice in choices:
-            if isinstance(choice, Mapping):
+            if isinstance(choice, dict):
                 self._note(choice)
         said = self._note_usage(chunk, final=not choices)
         if len(self._finished) >= self.call.choices:
@@ -82,7 +82,7 @@ class ChatMeter(Meter):
     def _note_usage(self, chunk: Mapping[str, object], *, final: bool) -> bool:
         """Servers that speak like OpenAI report in every chunk, in the last, or under a name of their own."""
         said = chunk.get("usage")
-        if said is None and isinstance(own := chunk.get("x_groq"), Mapping):
+        if said is None and isinstance(own := chunk.get("x_groq"), dict):
             said = own.get("usage")
         usage = chat_usage(said, service=chunk.get("service_tier"))
         if usage is not None:
@@ -119,7 +119,7 @@ def _texts(delta: object) -> Iterator[str]:
     """Whatever a model made, under whatever name: text, refusal, reasoning, a tool's name and arguments."""
     if isinstance(delta, str):
         yield delta
-    elif isinstance(delta, Mapping):
+    elif isinstance(delta, dict):
         for name, value in delta.items():
             if name not in _NOT_SAID and name != "audio":
                 yield from _texts(value)
@@ -129,6 +129,6 @@ def _texts(delta: object) -> Iterator[str]:
 
 
 def _sound(delta: object) -> int:
-    audio = delta.get("audio") if isinstance(delta, Mapping) else None
-    data = audio.get("data") if isinstance(audio, Mapping) else None
+    audio = delta.get("audio") if isinstance(delta, dict) else None
+    data = audio.get("data") if isinstance(audio, dict) else None
     return tokens.audio_tokens(len(data)) if isinstance(data, str) else 0

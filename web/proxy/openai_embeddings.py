@@ -33,7 +33,7 @@ class Embeddings:
         return Outgoing(self.path, incoming.body.with_(model=way.model))
 
     def reading(self, answer: object, headers: Mapping[str, str]) -> Reading:
-        if not isinstance(answer, Mapping):
+        if not isinstance(answer, dict):
             return Reading()
         return Reading(embeddings_usage(answer.get("usage")), str(answer.get("model") or ""))
 
@@ -52,7 +52,7 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
     for field, value in body.items():
         if field == "input" and value is not None:
             intake.input(value)
-        elif field not in ("model", "user", "encoding_format") and isinstance(value, str | Mapping | list):
+        elif field not in ("model", "user", "encoding_format") and isinstance(value, str | dict | list):
             intake.json(value)
     return intake
 

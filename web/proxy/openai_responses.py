@@ -7,7 +7,6 @@ that it runs have no bound known here. They are refused by their field; every ot
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
 
 import msgspec
 
@@ -53,13 +52,13 @@ class Responses:
         for kind in _kinds(body.get("input")):
             if kind == "item_reference":
                 raise unbounded("input", "an item that is stored at the provider goes in; send the item itself")
-        intake = cache(partial(_intake, body))
+        intake = _intake(body, model)
         return Call(
             model=model,
-            input_tokens=lambda asked: intake(asked).most_tokens(),
+            input_tokens=lambda asked: (intake if asked == model else _intake(body, asked)).most_tokens(),
             output_tokens=count_of(body, CAP),
             stream=flag_of(body, "stream"),
-            audio="audio" in model or intake(model).audio,
+            audio="audio" in model or intake.audio,
             service=service_of(body.get("service_tier")),
             hidden=hides_tokens(model),
         )
@@ -68,7 +67,7 @@ class Responses:
         return Outgoing("/responses", incoming.body.with_(model=way.model, **{CAP: way.output_tokens}))
 
     def reading(self, answer: object, headers: Mapping[str, str]) -> Reading:
-        if not isinstance(answer, Mapping):
+        if not isinstance(answer, dict):
             return Reading()
         usage = responses_usage(answer.get("usage"), service=answer.get("service_tier"))
         return Reading(usage, str(answer.get("model") or ""))
@@ -86,14 +85,14 @@ class Responses:
 
 def _check_tools(tools: object) -> None:
     for tool in tools if isinstance(tools, list) else []:
-        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        kind = tool.get("type") if isinstance(tool, dict) else None
         if not isinstance(kind, str) or kind not in TOOLS:
             raise unbounded("tools", "only tools of type function and custom, which the caller runs, are known here")
 
 
 def _kinds(value: object) -> Iterator[object]:
     """The type of every item, and of every part of one."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         yield value.get("type")
         for member in value.values():
             yield from _kinds(member)
@@ -110,7 +109,7 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
             intake.input(value)
         elif field == "tools" and value is not None:
             intake.tools(value)
-        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | Mapping | list):
+        elif field not in _NOT_IN_THE_PROMPT and isinstance(value, str | dict | list):
             intake.json(value)
     return intake
 

@@ -27,9 +27,10 @@ class ResponsesMeter(Meter):
 
     def feed(self, event: Event) -> Sequence[bytes]:
         said = read_json(event.data) if event.data is not None else None
-        if not isinstance(said, Mapping):
+        if not isinstance(said, dict):
             return [event.raw]
-        kind = said.get("type") or event.name
+        kind = said.get("type")
+        kind = kind if kind and isinstance(kind, str) else event.name
         number = said.get("sequence_number")
         self._number = number if type(number) is int else self._number
         delta = said.get("delta")
@@ -38,7 +39,7 @@ class ResponsesMeter(Meter):
             if kind == "response.output_text.delta":
                 self._said.append(delta)
         response = said.get("response")
-        if isinstance(response, Mapping):
+        if isinstance(response, dict):
             self._note(response, last=kind in _LAST)
         self.failed = self.failed or kind in ("error", "response.failed") or bool(said.get("error"))
         return [event.raw]

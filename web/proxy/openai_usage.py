@@ -24,7 +24,7 @@ def chat_usage(said: object, *, service: object = None) -> Usage | None:
 
 def embeddings_usage(said: object) -> Usage | None:
     """`usage` of embeddings: nothing comes out that is counted."""
-    return _usage({"completion_tokens": 0, **said}, "prompt", "completion", None) if isinstance(said, Mapping) else None
+    return _usage({"completion_tokens": 0, **said}, "prompt", "completion", None) if isinstance(said, dict) else None
 
 
 def responses_usage(said: object, *, service: object = None) -> Usage | None:
@@ -38,7 +38,7 @@ def service_of(said: object) -> str:
 
 
 def _usage(said: object, into: str, out: str, service: object) -> Usage | None:
-    if not isinstance(said, Mapping):
+    if not isinstance(said, dict):
         return None
     input_tokens, output_tokens = _count(said, f"{into}_tokens"), _count(said, f"{out}_tokens")
     if input_tokens is None or output_tokens is None:
@@ -69,7 +69,7 @@ def _count(said: Mapping[str, object], field: str) -> int | None:
 
 def _details(said: Mapping[str, object], field: str) -> Mapping[str, object]:
     found = said.get(field)
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _dollars(said: Mapping[str, object]) -> int | None:

@@ -6,8 +6,6 @@ Pure. The amounts of an option are the most that the call could cost if it is se
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 
 import msgspec
 
@@ -23,8 +21,7 @@ FACTOR_PCT = 108
 """A count of our own may be too low by a few percent: what was seen of an aborted stream is charged at 1.08 of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Priced:
+class Priced(msgspec.Struct, frozen=True):
     """A way with its price and the bound of its input. `units`: the units beside money that a budget counts."""
 
     way: Way
@@ -67,7 +64,7 @@ def options_of(call: Call, upstream: Upstream, book: PriceBook, plan: Plan) -> l
     asked = call.output_tokens if call.output_tokens is not None else upstream.default_max_tokens
     units = frozenset(budget.unit for budget in plan.budgets.values()) & {"tokens", "requests"}
 
-    input_tokens = cache(call.input_tokens)  # a long prompt is counted once for all ways with one model
+    counted: dict[str, int] = {}  # a long prompt is counted once for all ways with one model
 
     def priced(model: str, output_tokens: int) -> Priced:
         price = book.find(upstream.provider, model)
@@ -77,7 +74,9 @@ def options_of(call: Call, upstream: Upstream, book: PriceBook, plan: Plan) -> l
             raise unbounded("service_tier", "this model has no price for that service tier")
         if call.audio and not price.hears:
             raise unbounded("messages", "this model has no price for sound")
-        return Priced(Way(model, output_tokens), price, input_tokens(model), call, units)
+        if model not in counted:
+            counted[model] = call.input_tokens(model)
+        return Priced(Way(model, output_tokens), price, counted[model], call, units)
 
     ways = [("full", GRADE_FULL, priced(call.model, asked))]
     if plan.tiers is msgspec.UNSET:

@@ -7,12 +7,12 @@ Nothing is sent here that is not held, and no redirect is followed. What the cal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from io import BytesIO
+from collections.abc import Callable, Mapping
 
 import aiohttp
-from aiohttp import web
+import msgspec
+from aiohttp import Payload, web
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from engine.prices import PriceBook
@@ -33,8 +33,28 @@ NO_ANSWER = "none"
 MAY_HAVE_HAPPENED = frozenset({504, 524})  # somebody between us and the provider stopped waiting
 
 
-@dataclass(frozen=True, slots=True)
-class Relay:
+class Leaving(Payload):
+    """A body that calls `leaves` at the last moment before its first byte does. Its head goes with it, never before.
+
+    It may be of any size, and goes as it is: aiohttp warns of more than a megabyte of plain bytes.
+    """
+
+    _autoclose = True  # nothing is open
+
+    def __init__(self, body: bytes, leaves: Callable[[], None]) -> None:
+        super().__init__(body, content_type="application/json")
+        self._size = len(body)
+        self._body, self._leaves = body, leaves
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._body.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        self._leaves()
+        await writer.write(self._body)
+
+
+class Relay(msgspec.Struct, frozen=True):
     """One call on its way. `said`: the headers of ours that the client gets; `sent`: counts it."""
 
     request: web.Request
@@ -73,8 +93,8 @@ class Relay:
         }
         url = URL(self.upstream.base_url + outgoing.path, encoded=True)
         return self.session.post(
-            url, data=BytesIO(outgoing.body), headers=headers, allow_redirects=False, timeout=self.upstream.timeout,
-            trace_request_ctx=hold.sending,
+            url, data=Leaving(outgoing.body, hold.sending), headers=headers, allow_redirects=False,
+            timeout=self.upstream.timeout,
         )  # fmt: skip
 
     async def _answered(self, answer: aiohttp.ClientResponse, hold: OpenHold) -> web.StreamResponse:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import SimpleNamespace
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -103,20 +102,10 @@ def _upstream(name: str, written: object, environment: Mapping[str, str]) -> Ups
 
 
 def open_session() -> aiohttp.ClientSession:
-    """For every upstream. A request's `trace_request_ctx` is called at the last moment before its first byte leaves.
-
-    It keeps no cookies, heeds no proxy settings of the machine, sends only what it is told."""
-    telling = aiohttp.TraceConfig()
-    telling.on_request_headers_sent.append(_tell)
+    """For every upstream. It keeps no cookies, heeds no proxy settings of the machine, sends only what it is told."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": "commonpurse", "Accept-Encoding": "identity"},
         trust_env=False,
-        trace_configs=[telling],
     )
-
-
-async def _tell(_: aiohttp.ClientSession, context: SimpleNamespace, __: aiohttp.TraceRequestHeadersSentParams) -> None:
-    if context.trace_request_ctx is not None:
-        context.trace_request_ctx()

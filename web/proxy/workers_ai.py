@@ -51,11 +51,11 @@ class WorkersAI:
 
 def allowance_gone(status: int, answer: object) -> bool:
     """Whether an error says that there are no neurons left today."""
-    errors = answer.get("errors") if isinstance(answer, Mapping) else None
+    errors = answer.get("errors") if isinstance(answer, dict) else None
     return (
         status >= 400
         and isinstance(errors, list)
-        and any(isinstance(error, Mapping) and _code(error.get("code")) in ALLOWANCE_GONE for error in errors)
+        and any(isinstance(error, dict) and _code(error.get("code")) in ALLOWANCE_GONE for error in errors)
     )
 
 
@@ -66,7 +66,7 @@ def _code(said: object) -> int | None:
 
 def neurons_of(usage: object, headers: Mapping[str, str] | None = None) -> int | None:
     """Millionths of neurons, rounded up. None where nobody says; where body and header differ, the larger."""
-    said = usage.get("neurons") if isinstance(usage, Mapping) else None
+    said = usage.get("neurons") if isinstance(usage, dict) else None
     found = [_parts(said), _parts((headers or {}).get(NEURONS_HEADER))]
     return max((parts for parts in found if parts is not None), default=None)
 

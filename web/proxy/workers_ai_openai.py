@@ -29,7 +29,7 @@ class WorkersChat(ChatCompletions):
 
     def meter(self, incoming: Incoming, call: Call, way: Way, headers: Mapping[str, str]) -> Meter:
         asked = incoming.body.value.get("stream_options")
-        shows = isinstance(asked, Mapping) and asked.get("include_usage") is True
+        shows = isinstance(asked, dict) and asked.get("include_usage") is True
         return WorkersChatMeter(call, way, shows_usage=shows)
 
 
@@ -63,7 +63,7 @@ class WorkersChatMeter(ChatMeter):
 
 
 def _with_neurons(reading: Reading, answer: object, headers: Mapping[str, str]) -> Reading:
-    neurons = neurons_of(answer.get("usage") if isinstance(answer, Mapping) else None, headers)
+    neurons = neurons_of(answer.get("usage") if isinstance(answer, dict) else None, headers)
     if neurons is None:
         return reading
     usage = msgspec.structs.replace(reading.usage or Usage(), neurons=neurons)

@@ -55,9 +55,9 @@ class Run:
         return Outgoing(f"/run/{path_of(way.model, field='model')}", incoming.body.with_(**cap))
 
     def reading(self, answer: object, headers: Mapping[str, str]) -> Reading:
-        result = answer.get("result") if isinstance(answer, Mapping) else None
-        usage = result.get("usage") if isinstance(result, Mapping) else None
-        if usage is None and isinstance(answer, Mapping):
+        result = answer.get("result") if isinstance(answer, dict) else None
+        usage = result.get("usage") if isinstance(result, dict) else None
+        if usage is None and isinstance(answer, dict):
             usage = answer.get("usage")
         return Reading(usage_of(usage, headers))
 
@@ -106,13 +106,13 @@ def _intake(body: Mapping[str, object], model: str) -> Intake:
 
 def _images(value: object) -> int:
     """One, also as a list of its bytes, or as many as there are in a list."""
-    return len(value) if isinstance(value, list) and any(isinstance(each, str | Mapping) for each in value) else 1
+    return len(value) if isinstance(value, list) and any(isinstance(each, str | dict) for each in value) else 1
 
 
 def usage_of(said: object, headers: Mapping[str, str] | None = None) -> Usage | None:
     """Tokens and neurons, None where neither is said."""
     neurons = neurons_of(said, headers)
-    known = said if isinstance(said, Mapping) else {}
+    known = said if isinstance(said, dict) else {}
     counts = [known.get(name) for name in ("prompt_tokens", "completion_tokens")]
     put_in, made = (count if type(count) is int and count >= 0 else None for count in counts)
     if neurons is None and made is None:
@@ -132,7 +132,7 @@ class RunMeter(Meter):
             self.ended = True
             return [event.raw]
         said = read_json(event.data) if event.data is not None else None
-        if isinstance(said, Mapping):
+        if isinstance(said, dict):
             self._count(said, event)
         return [event.raw]
 
@@ -160,7 +160,7 @@ def _shown(said: Mapping[str, object]) -> Iterator[str]:
         yield from _texts(said.get(name))
     choices = said.get("choices")
     for choice in choices if isinstance(choices, list) else []:
-        if isinstance(choice, Mapping):
+        if isinstance(choice, dict):
             yield from _texts(choice.get("delta"))
             yield from _texts(choice.get("text"))
 
@@ -168,7 +168,7 @@ def _shown(said: Mapping[str, object]) -> Iterator[str]:
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for member in value.values():
             yield from _texts(member)
     elif isinstance(value, list):
