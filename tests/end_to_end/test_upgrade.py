@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 import pytest
-from command_line import clean_environment, logs_as_before, run  # noqa: F401  they act on every test here
+from command_line import clean_environment, run  # noqa: F401  they act on every test here
 from integration.rig import append, change_stream, engine_on, eventually, record_of
 from running_purse import environment, running_purse
 

@@ -428,11 +428,19 @@ async def test_h1_calls_through_a_server_that_dies_again_and_again_are_each_char
     async with wallet_with_engine(own_server, wallet_name) as journal:
         async with connect(own_server, wallet_name, tmp_path) as purse:
             gate = asyncio.Semaphore(10)
-            calls = [asyncio.create_task(one_call(purse, number, gate)) for number in range(120)]
+            calls: list[asyncio.Task[bool]] = []
+
+            def begin(count: int) -> None:
+                first = len(calls)
+                calls.extend(asyncio.create_task(one_call(purse, first + number, gate)) for number in range(count))
+
             for number in range(3):
-                await eventually(lambda least=30 * number + 30: done(calls) >= least)
+                begin(20)
+                await eventually(lambda least=40 * number + 5: done(calls) >= least)
+                refused_before = refused(calls)
                 await (away(own_server) if number % 2 else own_server.stop())
-                await eventually(lambda least=30 * number + 45: done(calls) >= least)  # some while nobody answers
+                begin(20)
+                await eventually(lambda most=refused_before: refused(calls) > most)  # nobody answers
                 await back(own_server, journal)
             ended = await asyncio.gather(*calls)
             await eventually(lambda: purse.spool_depth == 0)
@@ -440,13 +448,17 @@ async def test_h1_calls_through_a_server_that_dies_again_and_again_are_each_char
         await eventually(lambda: nothing_held(journal))
         found = await told(journal)
         assert used(found) == (sum(ended) * CENT // 10, 0)
-        assert 0 < sum(ended) < 120, "some were refused, since nobody answered"
+        assert 0 < sum(ended) < len(ended) == 120
         assert found.wallet.open == {}
         assert found.count(Settled) >= sum(ended)
 
 
 def done(calls: list[asyncio.Task[bool]]) -> int:
     return sum(call.done() for call in calls)
+
+
+def refused(calls: list[asyncio.Task[bool]]) -> int:
+    return sum(call.done() and not call.result() for call in calls)
 
 
 async def one_call(purse: Purse, number: int, gate: asyncio.Semaphore) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import Result
-from command_line import clean_environment, logs_as_before, run
+from command_line import clean_environment, run
 from records import recorded, seals_of, story, two_days, written
 from tampering import FOUND_BY_THE_CHAIN, cut, edited, forked
 
@@ -18,7 +18,7 @@ from engine.journal import Stored
 from engine.recorded import Recorded
 from projector.seals.witness import SealWitness, path_of
 
-__all__ = ["clean_environment", "logs_as_before"]  # fixtures
+__all__ = ["clean_environment"]  # fixtures
 
 DAY = "2026-11-30"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import Result
-from command_line import clean_environment, logs_as_before, run
+from command_line import clean_environment, run
 from recorded_stories import write_raw
 from records import recorded
 from wallets import Books, budget
 
 from projector.export.raw import RawBounds
 
-__all__ = ["clean_environment", "logs_as_before"]  # fixtures
+__all__ = ["clean_environment"]  # fixtures
 
 
 def record_of(books: Books) -> str:

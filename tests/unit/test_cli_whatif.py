@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import clean_environment, logs_as_before, run
+from command_line import clean_environment, run
 from records import recorded, story
 from tampering import FOUND_BY_THE_CHAIN
 from unit.test_cli_audit import DAY, written
@@ -17,7 +17,7 @@ unit = "usd"
 limit = "{limit}"
 """
 
-__all__ = ["clean_environment", "logs_as_before"]  # fixtures
+__all__ = ["clean_environment"]  # fixtures
 
 
 @pytest.fixture

@@ -14,10 +14,8 @@ from engine.process import configure_logs
 
 
 @pytest.fixture(autouse=True)
-def logs_as_they_were() -> Iterator[None]:
-    before = structlog.get_config()
+def no_request() -> Iterator[None]:
     yield
-    structlog.configure(**before)
     clear_contextvars()
 
 
