@@ -73,7 +73,7 @@ def _users(values: Mapping[str, float]) -> list[Panel]:
 
 def _history(values: Mapping[str, float]) -> list[Panel]:
     starts = [
-        *_each("from zero: all of it is decided again", COUNTS, zero_name, values, 1),
+        *_each("from zero", COUNTS, zero_name, values, 1),
         *_each("with a snapshot", COUNTS, snapshot_name, values, 3),
     ]
     return [
