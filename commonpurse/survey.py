@@ -205,9 +205,7 @@ class _Reading:
         self._found.told_at = told.told[-1].at
         for one, entry in zip(covered, told.told, strict=True):
             if msgspec.json.encode(entry) != msgspec.json.encode(one.entry):
-                message = read(one.stored.data)
-                later.check_rules(one.stored.seq, message.asks if message is not None else (), entry.out)
-                later.check_version(one.stored.seq, later.version_of(one.stored.data))
+                later.check(one.stored.seq, one.stored.data, entry.out)
                 raise Untrusted(f"message {one.stored.seq:,} was told otherwise than this release decides")
             for seal in entry.sealed:
                 self._found.seals.append(Line(recorded.seq, recorded.chain.hex(), entry.seq, entry.at, seal))

@@ -326,11 +326,11 @@ class Asker:
         """As many waiting blocks as one message may carry; those nobody waits for any more are left out."""
         blocks: list[Block] = []
         count = size = 0
-        enough = self._share()
+        share = self._share()
         while waiting:
             block = waiting[0]
             count, size = count + len(block.asks), size + len(block.encoded) + 1
-            if blocks and (count > enough or size > ASKS_BYTES_MAX):
+            if blocks and (count > share or size > ASKS_BYTES_MAX):
                 break
             waiting.popleft()
             if not block.answers.done():

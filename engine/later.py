@@ -12,6 +12,7 @@ import msgspec
 
 from engine.core.messages import MESSAGE_VERSION, AnyAsk, AnyOutcome, ApplyPlan, Planned
 from engine.core.plan import RULES
+from engine.core.tell import read
 from engine.errors import LaterRelease
 
 ADVICE = "a later release of Common Purse wrote this. Go on with that one; nothing here was changed"
@@ -22,6 +23,13 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(_Versioned)
+
+
+def check(seq: int, raw: bytes, told: Sequence[AnyOutcome]) -> None:
+    """Raises `LaterRelease` if only a later release could have told this of the stored ask message `raw` at `seq`."""
+    message = read(raw)
+    check_rules(seq, message.asks if message is not None else (), told)
+    check_version(seq, version_of(raw))
 
 
 def check_rules(seq: int, asks: Sequence[AnyAsk], told: Sequence[AnyOutcome]) -> None:

@@ -62,7 +62,5 @@ def told_otherwise(seq: int, raw: bytes, entry: Entry, *, told: int) -> NoReturn
 
     Raises `LaterRelease` if a later release has told it, else `Untrusted`.
     """
-    message = read(raw)
-    later.check_rules(seq, message.asks if message is not None else (), entry.out)
-    later.check_version(seq, later.version_of(raw))
+    later.check(seq, raw, entry.out)
     raise Untrusted(f"message {seq:,} was told otherwise than this engine decides ({told:,})")

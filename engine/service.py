@@ -9,10 +9,9 @@ Whichever told stands at the next place is the truth. If it says what this engin
 otherwise the engine stops: two engines with different rules must not both speak. Nothing is ever said that is not on
 the record.
 
-It starts from the newest good snapshot, if it has any, and goes on from there as if it had read all from the beginning.
-What was told long before its start is taken in as it was told (`replaying`).
-When one is due it decides nothing more until what it has decided is on record: only then is its state one that can be
-kept.
+It starts from the newest good snapshot, if it has any, and goes on from there as if it had read all from the beginning;
+what was told long before is taken in as it was told (`replaying`). When a snapshot is due it decides nothing more until
+what it has decided is on record: only then is its state one that can be kept.
 """
 
 from __future__ import annotations

@@ -16,9 +16,7 @@ from engine.core.messages import AnyAsk, AnyOutcome, Entry, Held, Hold, Lapsed, 
 from engine.core.wallet import NS
 
 PAGE_MAX = 200  # calls in one answer: with memos of 8 KB each it stays far under the broker's 8 MB
-NOTED_MAX = (
-    500_000  # at about 1.5 KB each; beyond it those that ended first are forgotten before the wallet forgets them
-)
+NOTED_MAX = 500_000  # at 1.5 KB each; beyond it those that ended first are forgotten before the wallet forgets them
 RENEWALS_MAX = 1_024  # memos of renewals that are kept of one call; the edge asks for no more
 
 

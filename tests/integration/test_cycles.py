@@ -5,27 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 from integration.rig import (
     DOLLAR,
     audited,
-    engine_on,
-    process_of,
     projector_on,
-    told,
-    wallet_on,
 )
+from integration.two_webs import KEY, Answer, Webs, webs_on
 
 from engine.core.plan import Budget, Plan
 from engine.embedded import EmbeddedServer
 from engine.journal import Journal
 
-KEY = "purse_integration"
 PLAN = Plan({
     "tenants": Budget("usd", DOLLAR, per="year", each="tenant"),
     "agents": Budget("usd", DOLLAR // 2, per="year", where={"tenant": "acme"}, each="agent"),
@@ -34,16 +28,11 @@ CENT = 1_000_000
 PARTS = 10  # nano-dollars of one of Cycles' parts
 ACTION = {"kind": "llm.completion", "name": "test-model"}
 
-Answer = tuple[int, dict[str, Any]]
-
 
 @dataclass
-class Webs:
+class CyclesWebs(Webs):
     """Two web processes on one wallet, and a client of Cycles that speaks to either."""
 
-    urls: tuple[str, str]
-    journal: Journal
-    session: aiohttp.ClientSession
     key: str = ""
 
     async def send(self, web: int, method: str, path: str, body: object = None, key: str | None = None) -> Answer:
@@ -76,25 +65,10 @@ class Webs:
 
 
 @asynccontextmanager
-async def two_webs(server: EmbeddedServer, wallet: str, data: Path) -> AsyncIterator[Webs]:
+async def two_webs(server: EmbeddedServer, wallet: str, data: Path) -> AsyncIterator[CyclesWebs]:
     """A wallet with an engine and two web processes. The projector is the test's own."""
-    async with AsyncExitStack() as stack:
-        journal = await stack.enter_async_context(wallet_on(server.url, wallet, plan=PLAN))
-        await stack.enter_async_context(engine_on(server.url, wallet))
-        await told(journal)
-        webs = []
-        for name in ("one", "other"):
-            folder = data / name
-            folder.mkdir()
-            (folder / "admin.key").write_text(f"{KEY}\n")
-            environment = {
-                "PURSE_NATS_URL": server.url, "PURSE_WALLET": wallet, "PURSE_DATA": str(folder), "PURSE_PORT": "0",
-                "PURSE_OPEN": "",
-            }  # fmt: skip
-            webs.append(await stack.enter_async_context(process_of(["-m", "web"], **environment)))
-        one, other = [(await web.until("web_listening"))["url"] for web in webs]
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        made = Webs((one, other), journal, session)
+    async with webs_on(server, wallet, data, PLAN) as webs:
+        made = CyclesWebs(webs.urls, webs.journal, webs.session)
         made.key = await made.new_key("acme")
         yield made
 

@@ -7,9 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
@@ -19,12 +17,11 @@ from integration.rig import (
     audited,
     engine_on,
     eventually,
-    process_of,
     projector_on,
     record_of,
-    told,
     wallet_on,
 )
+from integration.two_webs import KEY, Answer, Webs, webs_on
 
 from commonpurse.__main__ import purse as command
 from engine.bucket import Bucket
@@ -35,20 +32,13 @@ from engine.embedded import EmbeddedServer
 from engine.journal import Journal
 from engine.read_record import Look
 
-KEY = "purse_integration"
 PLAN = Plan({"year": Budget("usd", DOLLAR, per="year")})
 HOLD = {"amounts": {"usd": "0.01"}}
 
-Answer = tuple[int, dict[str, Any]]
-
 
 @dataclass
-class Webs:
+class KeyWebs(Webs):
     """Two web processes on one wallet, and a caller of both."""
-
-    urls: tuple[str, str]
-    journal: Journal
-    session: aiohttp.ClientSession
 
     async def ask(self, web: int, method: str, path: str, key: str, body: object = None) -> Answer:
         headers = {"Authorization": f"Bearer {key}"}
@@ -65,25 +55,9 @@ class Webs:
 
 
 @asynccontextmanager
-async def two_webs(server: EmbeddedServer, wallet: str, data: Path) -> AsyncIterator[Webs]:
-    async with AsyncExitStack() as stack:
-        journal = await stack.enter_async_context(wallet_on(server.url, wallet, plan=PLAN))
-        await stack.enter_async_context(engine_on(server.url, wallet))
-        await stack.enter_async_context(projector_on(server.url, wallet))
-        await told(journal)
-        webs = []
-        for name in ("one", "other"):
-            folder = data / name
-            folder.mkdir()
-            (folder / "admin.key").write_text(f"{KEY}\n")
-            environment = {
-                "PURSE_NATS_URL": server.url, "PURSE_WALLET": wallet, "PURSE_DATA": str(folder), "PURSE_PORT": "0",
-                "PURSE_OPEN": "",
-            }  # fmt: skip
-            webs.append(await stack.enter_async_context(process_of(["-m", "web"], **environment)))
-        one, other = [(await web.until("web_listening"))["url"] for web in webs]
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Webs((one, other), journal, session)
+async def two_webs(server: EmbeddedServer, wallet: str, data: Path) -> AsyncIterator[KeyWebs]:
+    async with webs_on(server, wallet, data, PLAN) as webs, projector_on(server.url, wallet):
+        yield KeyWebs(webs.urls, webs.journal, webs.session)
 
 
 async def test_a_key_made_at_one_web_process_opens_the_other_until_it_is_revoked(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Iterator
 from typing import get_args
 
 import msgspec
 from reference.markdown import page, prose, table
+from reference.sources import annotations
 
 from engine.core import messages, plan
 from engine.core.messages import AnyAsk, AnyOutcome
@@ -57,23 +56,12 @@ def _first(kind: type[msgspec.Struct]) -> str:
 def _struct(kind: type[msgspec.Struct], heading: str) -> Iterator[str]:
     yield f"### {heading}"
     yield prose(kind.__doc__)
-    written = _annotations(kind)
+    written = annotations(kind)
     fields = msgspec.structs.fields(kind)
     yield table(
         ("field", "type", "default"),
         [(f"`{one.encode_name}`", f"`{written.get(one.name, one.name)}`", _default(one)) for one in fields],
     )
-
-
-def _annotations(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """Field -> its type as the source has it."""
-    [tree] = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(tree, ast.ClassDef)
-    return {
-        one.target.id: ast.unparse(one.annotation)
-        for one in tree.body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-    }
 
 
 def _default(one: msgspec.structs.FieldInfo) -> str:

@@ -7,7 +7,6 @@ round.
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 from reference.markdown import page, prose, table
+from reference.sources import annotations
 
 from engine import plan_file
 from engine.core import limits
@@ -200,7 +200,7 @@ def configuration_page() -> str:
 
 def keys(kind: type[msgspec.Struct], meanings: Mapping[str, str]) -> str:
     """A table of the keys that this Struct reads. Raises `KeyError` for one that nobody explains."""
-    written = _annotations(kind)
+    written = annotations(kind)
     return table(
         ("key", "type", "default", "meaning"),
         [(f"`{one.name}`", _type(kind, one.name, written), _default(one), meanings[one.name])
@@ -242,16 +242,6 @@ def prices() -> str:
         ("key", "meaning", "expected"),
         [(f"`{name}`", one.meant, f"{one.low} to {one.high}, or 0") for name, one in own.FIELDS.items()],
     )
-
-
-def _annotations(kind: type[msgspec.Struct]) -> dict[str, str]:
-    [tree] = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(tree, ast.ClassDef)
-    return {
-        one.target.id: ast.unparse(one.annotation)
-        for one in tree.body
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-    }
 
 
 _PLAIN = {
